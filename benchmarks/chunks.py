@@ -49,7 +49,7 @@ class Sleeper(NamedTuple):
     def payload(self, chunk, earlier):
         return None
 
-    def compute(self, chunk, payload, tick, folder):
+    def rows(self, chunk, payload, tick, folder):
         values = np.random.default_rng(chunk.first).normal(
             size=(chunk.size, self.width)
         )

@@ -385,7 +385,7 @@ KINDS = Rows(
             "learning-curve",
             task="*",
             table=f"{_STUDIES}.learning_curve_table:LearningCurveStudy",
-            work=f"{_STUDIES}.learning_curve:LearningCurveWork",
+            work=f"{_STUDIES}.learning_curve:work",
             variables=f"{_STUDIES}.learning_curve:VARIABLES",
             summary=f"{_LEARNING}:LEARNING_CURVE",
             pictures=f"{_DRAWING}:LEARNING_CURVE",

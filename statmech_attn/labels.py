@@ -1,10 +1,12 @@
-"""Names, units, symbols and words of what files hold (docs/hdf5.md).
+"""Names, units, symbols and words of quantities (docs/hdf5.md).
 
+A quantity is declared once, as a `Variable`.  That label is read by all that shows it:
+the text and the data set of a result, files, tables, figures and the explorer.
 Every kind of file has a table of its variables, `Variables`, where they are made.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +24,7 @@ UDUNITS = """
     km cm mm um nm ms us ns min hour h day year kHz MHz GHz kPa kJ kW MW eV keV mV kV
     meter metre second gram kelvin radian degree percent bar litre liter per
 """.split()
+OF_DRAWS = "chain draw"  # dimensions that draws have before those of the quantity
 ENDINGS = {  # words, units (None: those of the quantity itself), symbol
     "_rms_slope": ("exponent of the difference in the width", "1", "d ln Δ{}/d ln N"),
     "_rms": ("root mean square difference from the reference", None, "Δ{}"),
@@ -46,21 +49,30 @@ ENDINGS = {  # words, units (None: those of the quantity itself), symbol
 
 
 class Variable(NamedTuple):
-    """A variable or coordinate of a file.
+    """A quantity: a number of a result, or a variable or coordinate of a file.
 
     Attributes:
         name: `{l}` stands for the number of a layer, `{free}` and `{second}` for the
             parameters that the file attributes of these names hold, whose words and
             symbol then stand for the same in `long_name` and `symbol`.
-        dims: that it has among others, with blanks between them.
+        dims: that it has among others, with blanks between them; those of one result,
+            without a batch.
         long_name, units, symbol: its attributes.  Units that UDUNITS does not know,
-            such as nats per token, are dimensionless there, and named `unit_name`.
+            such as nats per token, are dimensionless there, and named `unit_name`.  In
+            units of a result `{unit}` stands for what a step is; without a symbol its
+            name is one.
         parts: endings of variables that come with it, such as "_stderr" (`ENDINGS`).
         group: "" of what every file of the kind holds; another word: the variables of
             one word are all there or none; None: may be absent.
-        flags: words of its codes 0, 1, ..., without blanks.
+        flags: words of its codes 0, 1, ....
         masks: whether the codes are bits.
         note: what else a reader should know of its values.
+        value: of a result: attribute of it, with dots where it is one of an attribute,
+            or a function of it; the name where it is empty.
+        error: the same of its first part, a standard error where `parts` names none,
+            which is written after ±.
+        line: whether it stands in the text of a result, where it does if it is known,
+            and not in the data set alone.
     """
 
     name: str
@@ -73,11 +85,29 @@ class Variable(NamedTuple):
     flags: Sequence[str] = ()
     masks: bool = False
     note: str = ""
+    value: str | Callable[[Any], Any] = ""
+    error: str | Callable[[Any], Any] = ""
+    line: bool = True
 
     @property
     def endings(self) -> list[str]:
         """Of all variables that it describes, its own first."""
-        return ["", *self.parts.split()]
+        parts = self.parts or ("_stderr" if self.error else "")
+        return ["", *parts.split()]
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """Its flags of the characters that CF allows."""
+        return words(self.flags)
+
+    @property
+    def part_of_error(self) -> str:
+        """Ending of the part that `error` leads to."""
+        return (self.parts or "_stderr").split()[0]
+
+    def in_steps(self, unit: str) -> "Variable":
+        """The same of a result whose steps are called so."""
+        return self._replace(units=self.units.replace("{unit}", unit))
 
     def attributes(self) -> dict[str, Any]:
         """Attributes of the stored variable."""
@@ -85,7 +115,7 @@ class Variable(NamedTuple):
         attributes: dict[str, Any] = {
             "long_name": self.long_name,
             "units": self.units if known else "1",
-            "symbol": self.symbol,
+            "symbol": self.symbol or self.name,
         }
         if not known:
             attributes["unit_name"] = self.units
@@ -95,7 +125,7 @@ class Variable(NamedTuple):
                 attributes["flag_masks"] = 1 << codes
             else:
                 attributes["flag_values"] = codes.astype(np.int8)
-            attributes["flag_meanings"] = " ".join(self.flags)
+            attributes["flag_meanings"] = " ".join(self.meanings)
         return attributes
 
     def ended(self, ending: str) -> "Variable":
@@ -107,10 +137,10 @@ class Variable(NamedTuple):
         words, units, symbol = ENDINGS[last]
         return Variable(
             self.name + ending,
-            self.dims,
+            f"{OF_DRAWS} {base.dims}" if last == "_draws" else base.dims,
             f"{base.long_name}: {words}",
             units or base.units,
-            symbol.format(base.symbol),
+            symbol.format(base.symbol or base.name),
         )
 
 
@@ -169,6 +199,28 @@ class Variables:
         """
         return self.variable(name).attributes()
 
+    def dims(self, name: str) -> tuple[str, ...]:
+        """Dimensions of one variable.
+
+        Raises:
+            KeyError: the kind has no such variable.
+
+        Example:
+            >>> table = Variables(Variable("U_{l}", "width path_{l}", "U"))
+            >>> table.dims("U_2")
+            ('width', 'path_2')
+        """
+        return tuple(self.variable(name).dims.split())
+
+    def place(self, name: str) -> int:
+        """Where the row of a stored variable stands; after all for others."""
+        if name in self._plain:
+            return self.rows.index(self._plain[name])
+        for pattern, row, _ in self._patterns:
+            if pattern.fullmatch(name):
+                return self.rows.index(row)
+        return len(self.rows)
+
     def labelled(
         self,
         variables: Mapping[str, tuple[tuple[str, ...], Any]],
@@ -203,7 +255,8 @@ class Variables:
         for place, parameter in known.items():
             words = words.replace(f"{{{place}}}", self._plain[parameter].long_name)
             symbol = symbol.replace(f"{{{place}}}", self._plain[parameter].symbol)
-        return row._replace(long_name=words, symbol=symbol)
+        dims = row.dims.replace("{l}", layer)
+        return row._replace(dims=dims, long_name=words, symbol=symbol)
 
 
 class Words(tuple[str, ...]):

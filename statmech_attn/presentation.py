@@ -1,23 +1,23 @@
 """Results as users see them: lines of text, a table in a notebook, a data set.
 
-A class of results says once, in rows of `Shown`, what its numbers are, and takes over
-the three methods that read them:
+A class of results says once, in rows of `labels.Variable`, what its numbers are, and
+takes over the three methods that read them:
 
     class Rotation(eqx.Module):
         number: Float[Array, "*batch"]
         error: Float[Array, "*batch"]
-        _shown = (Shown("rotation_number", "rotation number", value="number"),)
+        _shown = (Variable("rotation_number", "", "rotation number", value="number"),)
         __repr__, _repr_html_, to_dataset = presentation.METHODS
 """
 
 import html
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
-from statmech_attn.labels import STEP, unit_of, Variable, words
+from statmech_attn.labels import STEP, unit_of, Variable
 
 
 if TYPE_CHECKING:
@@ -29,43 +29,6 @@ ROUNDING = 2.0**-52  # of a number; an error below it is none
 PLAIN = -3, 6  # powers of ten of numbers that are written without one
 HTML = "<table><caption>{}</caption>{}</table>"
 HTML_ROW = '<tr><th style="text-align:left">{}</th><td style="text-align:left">{}</td>'
-
-
-class Shown(NamedTuple):
-    """A number of a result, or several.
-
-    Attributes:
-        name, long_name, dims, units, symbol, flags: of the variable in a data set, as
-            `labels.Variable`; dims are those of one result, without a batch.
-        value: attribute of the result, with dots where it is one of an attribute, or a
-            function of it.
-        error: attribute with its standard error, or another one that is written after
-            ± and has the ending `ending` in a data set.
-        line: whether it stands in the text, where it does if it is known, and not in
-            the data set alone.
-    """
-
-    name: str
-    long_name: str
-    dims: str = ""
-    units: str = "1"
-    symbol: str = ""
-    flags: tuple[str, ...] = ()
-    value: str | Callable[[Any], Any] = ""
-    error: str | Callable[[Any], Any] = ""
-    ending: str = "_stderr"
-    line: bool = True
-
-    def variable(self, unit: str) -> Variable:
-        """The row of a data set; `{unit}` stands for what a step is."""
-        return Variable(
-            self.name,
-            self.dims,
-            self.long_name,
-            self.units.format(unit=unit),
-            self.symbol or self.name,
-            flags=words(self.flags),
-        )
 
 
 def quantity(value: Any, error: Any = math.nan) -> str:
@@ -118,8 +81,8 @@ def to_dataset(self: Any) -> "xr.Dataset":
 
     variables, kind = {}, _words_of(type(self).__name__)
     for row, values, errors in _rows(self, self._shown):
-        variable = row.variable(_unit(self))
-        for part, numbers in ((variable, values), (variable.ended(row.ending), errors)):
+        own = row.in_steps(_unit(self))
+        for part, numbers in zip((own, own.ended(row.part_of_error)), (values, errors)):
             for ending, real in _real(numbers):
                 dims, attributes = _dims(row, real), part.attributes()
                 variables[part.name + ending] = (dims, real, attributes)
@@ -152,7 +115,7 @@ def _unit(result: Any) -> str:
     return getattr(result, "unit", STEP)
 
 
-def _rows(result: Any, rows: Iterable[Shown]):
+def _rows(result: Any, rows: Iterable[Variable]):
     """Rows with their numbers and errors, or None where there are none."""
     for row in rows:
         value = _attribute(result, row.value or row.name)
@@ -185,7 +148,7 @@ def _lines(result: Any) -> list[tuple[str, str]] | None:
     for row, values, errors in _rows(result, shown):
         unknown = values.dtype.kind == "f" and np.isnan(values).all()
         if not (unknown and errors is None):
-            unit = unit_of(row.variable(_unit(result)).attributes())
+            unit = unit_of(row.in_steps(_unit(result)).attributes())
             unit = "" if unit == "1" else f" {unit}"
             lines.append((row.long_name, f"{_said(row, values, errors)}{unit}"))
     why = getattr(result, "explain", None)
@@ -194,7 +157,7 @@ def _lines(result: Any) -> list[tuple[str, str]] | None:
     return lines
 
 
-def _said(row: Shown, values: np.ndarray, errors: np.ndarray | None) -> str:
+def _said(row: Variable, values: np.ndarray, errors: np.ndarray | None) -> str:
     """The numbers of a row in words."""
     if row.flags or values.dtype == bool:
         words = row.flags or ("no", "yes")
@@ -240,7 +203,7 @@ def _real(values: Any):
     return [("", values)]
 
 
-def _dims(row: Shown, values: np.ndarray) -> tuple[str, ...]:
+def _dims(row: Variable, values: np.ndarray) -> tuple[str, ...]:
     """Dimensions of a variable, those of a batch first."""
     axes = row.dims.split()
     count = values.ndim - len(axes)

@@ -111,7 +111,7 @@ class EnsembleWork(OneRound):
     def total(self):
         return self.run.networks
 
-    def compute(self, chunk, payload, tick, folder):
+    def rows(self, chunk, payload, tick, folder):
         """The phase and largest exponent of every network of a chunk."""
         rows = []
         for number in range(chunk.first, chunk.stop):

@@ -37,7 +37,7 @@ from statmech_attn.bpkr.prior import lower
 from statmech_attn.bpkr.problem import Inputs, Problem, shown_order_parameters
 from statmech_attn.bpkr.saddle import derivatives, factors_at
 from statmech_attn.bpkr.solution import Solution
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 LOG_2PI = math.log(2 * math.pi)
@@ -74,7 +74,9 @@ class Corrected(eqx.Module):
     def _shown(self):
         return (
             *shown_order_parameters(self.problem, error=True),
-            Shown("log_evidence", "ln p(Y), relative to no labels", symbol="ln p(Y)"),
+            Variable(
+                "log_evidence", "", "ln p(Y), relative to no labels", symbol="ln p(Y)"
+            ),
         )
 
     __repr__, _repr_html_, to_dataset = presentation.METHODS

@@ -14,8 +14,10 @@ while saddle point, exact law and predictor are those of P examples.
 """
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
@@ -26,15 +28,73 @@ from jaxtyping import Array, Float, Int, Key
 from statmech_attn import presentation
 from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.kernels import PathFactors
+from statmech_attn.bpkr.newton import RESULT_WORDS
+from statmech_attn.bpkr.points import (
+    COORDINATES,
+    Grid,
+    LearningPoints,
+    order_parameters,
+)
 from statmech_attn.bpkr.predictor import accuracy
 from statmech_attn.bpkr.problem import heuristic_row, Problem
 from statmech_attn.bpkr.solution import RESULTS, Solution
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable, Variables
+from statmech_attn.scan import Arrays, Contents, lacking, Tick
 from statmech_attn.statistics import standard_error
 
 
 LOG_2PI = math.log(2 * math.pi)
 UNKNOWN = math.nan
+_OVER, _OF_SET = "width examples estimate", "width training_set examples"
+_MEASURED = (
+    Variable(
+        "error", _OVER, "mean squared error of the mean predictor on the test set",
+        symbol="ε",
+    ),
+    Variable(
+        "variance", _OVER, "posterior variance of f, mean over the test set",
+        symbol="⟨δf²⟩",
+    ),
+    Variable(
+        "accuracy", _OVER, "share of test examples with the right sign",
+        symbol="accuracy",
+    ),
+)  # fmt: skip
+_NOTE = "mean over training sets"
+VARIABLES = Variables(
+    *(row._replace(parts="_stderr", group="", note=_NOTE) for row in _MEASURED),
+    *(
+        row._replace(
+            name=f"{row.name}_of_set",
+            dims=f"{_OF_SET} estimate",
+            long_name=f"{row.long_name}, of one training set",
+        )
+        for row in _MEASURED
+    ),
+    order_parameters(_OF_SET, note="at the saddle point"),
+    Variable("action", _OF_SET, "action at the saddle point", symbol="S"),
+    Variable(
+        "log_evidence", _OF_SET, "log of the probability of the labels", "nat",
+        "ln p(Y)", note="Laplace; with run.corrections",
+    ),
+    Variable(
+        "result", _OF_SET, "how the search for the saddle point ended", group="",
+        flags=RESULT_WORDS, note="-1: not computed",
+    ),
+    Variable(
+        "shared", "",
+        "True: training sets have examples in common, so errors are over draws from "
+        "the given examples, and NaN for sets of all of them",
+    ),
+    Variable(
+        "rank", "", "|Π| N_0: of more examples the kernel has no inverse",
+        symbol="|Π| N_0",
+    ),
+    Variable("examples", "examples", "training examples", symbol="P"),
+    Variable("estimate", "estimate", "what f is estimated by"),
+    Variable("y_test", "test", "labels of the test examples", symbol="Y"),
+    COORDINATES,
+)  # fmt: skip
 
 
 class Measured(NamedTuple):
@@ -104,11 +164,9 @@ class LearningCurve(NamedTuple):
 
     @property
     def _shown(self):
-        words = {
-            "error": ("mean squared test error", "ε"),
-            "variance": ("posterior variance of f on the test set", "⟨δf²⟩"),
-            "accuracy": ("share of test examples with the right class", "accuracy"),
-        }
+        row = lambda name, dims="", **more: VARIABLES.variable(name)._replace(
+            dims=dims, **more
+        )
         over, of_set = "examples estimate", "examples training_set"
         mean = lambda name: lambda curve: getattr(curve, name).mean(axis=-1)
         stderr = lambda name: (
@@ -116,48 +174,27 @@ class LearningCurve(NamedTuple):
                 getattr(curve, name), curve.examples, len(curve.problem.Y)
             )
         )
+        names = Measured._fields
+        layers = range(1, len(self.U) + 1)
+        paths = lambda l: f"{of_set} path_{l} path_{l}_pair"
+        value = lambda l: lambda curve: curve.U[l - 1]
+        rank = lambda curve: math.prod(curve.problem.shape[1:3]) or None
         return (
-            Shown("examples", "training examples", "examples", symbol="P"),
-            Shown("estimate", "estimate", "estimate", value="estimates"),
+            row("examples", "examples"),
+            row("estimate", "estimate", value="estimates"),
+            *(row(n, over, value=mean(n), error=stderr(n)) for n in names),
             *(
-                Shown(n, long, over, symbol=symbol, value=mean(n), error=stderr(n))
-                for n, (long, symbol) in words.items()
+                row(f"{n}_of_set", f"{over} training_set", value=n, line=False)
+                for n in names
             ),
-            *(
-                Shown(
-                    f"{n}_of_set",
-                    f"{long}, of every training set",
-                    f"{over} training_set",
-                    symbol=symbol,
-                    value=n,
-                    line=False,
-                )
-                for n, (long, symbol) in words.items()
-            ),
-            *(
-                Shown(
-                    f"U_{l}",
-                    f"order parameter U_{l}",
-                    f"{of_set} path_{l} path_{l}_pair",
-                    value=lambda curve, l=l: curve.U[l - 1],
-                    line=False,
-                )
-                for l in range(1, len(self.U) + 1)
-            ),
-            Shown("action", "action", of_set, symbol="S", line=False),
-            Shown("log_evidence", "ln p(Y)", of_set, symbol="ln p(Y)", line=False),
-            Shown("result", "result", of_set, flags=RESULTS),
-            Shown("shared", "training sets have examples in common"),
-            Shown(
-                "rank",
-                "|Π| N_0: of more examples the kernel has no inverse",
-                symbol="|Π| N_0",
-                value=lambda curve: math.prod(curve.problem.shape[1:3]) or None,
-            ),
-            Shown(
-                "temperature", "temperature", symbol="T", value="problem.temperature"
-            ),
-            Shown("width", "widths", "layer", symbol="N", value="problem.widths"),
+            *(row(f"U_{l}", paths(l), value=value(l), line=False) for l in layers),
+            row("action", of_set, line=False),
+            row("log_evidence", of_set, line=False),
+            row("result", of_set, flags=RESULTS),
+            row("shared"),
+            row("rank", value=rank),
+            row("temperature", value="problem.temperature"),
+            row("width", "layer", value="problem.widths"),
             heuristic_row("problem"),
         )
 
@@ -209,50 +246,204 @@ def learning_curve(
         >>> curve.error.shape, bool(curve.error[1].mean() < curve.error[0].mean())
         ((2, 2, 3), True)
     """
-    sizes = checked_sizes(examples, len(problem.Y))
-    check_positive(problem)
-    if not isinstance(xi_test, Kernels):
-        xi_test = jnp.asarray(xi_test, float)
-    Y_test = jnp.asarray(fitting_labels(problem, xi_test, Y_test))
-    draw_key, chain_key = jax.random.split(key)
-    chosen, shared = drawn(draw_key, len(problem.Y), int(sizes[-1]), training_sets)
-    names = ("gp", "saddle", *["corrected"] * corrections, *["exact"] * bool(draws))
-    columns = []
-    for number, indices in enumerate(chosen):
-        whole, of_sizes = problem.among(indices), []
-        test = xi_test.among(indices) if isinstance(xi_test, Kernels) else xi_test
-        for size in sizes:
-            part = truncated(whole, int(size))
-            found = estimated(part, int(size), test, Y_test, corrections=corrections)
-            if draws:
-                seed = jax.random.fold_in(jax.random.fold_in(chain_key, number), size)
-                beside = np.arange(len(part.Y))
-                f = part.posterior(seed, draws=draws).predict(
-                    test.among(beside) if isinstance(test, Kernels) else test
-                )
-                found.measured["exact"] = measured(
-                    f.mean, f.variance, Y_test, f.mean_stderr
-                )
-            of_sizes.append(found)
-        columns.append(of_sizes)
-    gathered = lambda of: np.stack(
-        [np.stack([np.asarray(of(x)) for x in column], 0) for column in columns], 1
+    points = LearningCurves(
+        key,
+        problem,
+        xi_test,
+        Y_test,
+        examples=examples,
+        training_sets=training_sets,
+        corrections=corrections,
+        samplers={"exact": partial(_by_exact_law, draws=draws)} if draws else {},
     )
-    of_estimates = lambda name: np.moveaxis(
-        gathered(lambda x: [getattr(x.measured[n], name) for n in names]), 1, 2
-    )
-    U = [gathered(lambda x, l=l: x.solution.U[l]) for l in range(len(problem.heads))]
+    dataset = points.compute()
+    of_set = ("examples", "training_set")
+    column = lambda name, *dims: dataset[name].transpose(*dims, ...).values
+    measured = {
+        name: column(f"{name}_of_set", "examples", "estimate")
+        for name in Measured._fields
+    }
+    U = [column(f"U_{l}", *of_set) for l in range(1, len(problem.heads) + 1)]
+    unknown = np.full(dataset.action.shape[::-1], UNKNOWN)
     return LearningCurve(
         problem=problem,
-        examples=sizes,
-        estimates=names,
+        examples=points.examples,
+        estimates=tuple(points.estimates),
         U=tuple(U),
-        action=gathered(lambda x: x.action),
-        log_evidence=gathered(lambda x: x.log_evidence),
-        result=gathered(lambda x: x.solution.result),
-        shared=shared,
-        **{name: of_estimates(name) for name in Measured._fields},
+        action=column("action", *of_set),
+        log_evidence=column("log_evidence", *of_set) if corrections else unknown,
+        result=column("result", *of_set),
+        shared=points.shared,
+        **measured,
     )
+
+
+class Sampler(Protocol):
+    """What estimates f beside the theory, as an argument of `LearningCurves`."""
+
+    def __call__(
+        self, key, problem: Problem, xi_test, Y_test, folder: Path | None
+    ) -> Measured:
+        """How an estimate does on a test set.
+
+        Args:
+            key: random key of JAX.
+            problem: a training set, of `truncated`.
+            xi_test, Y_test: the test set.
+            folder: where it may keep what a killed run goes on from.
+        """
+        ...
+
+
+class LearningCurves(LearningPoints):
+    """Learning curves over widths and temperatures, in memory or in chunks.
+
+    A point is one width, temperature, training set and number of examples, and needs
+    nothing of the others.  `compute()` gives the data set of a file of the kind
+    learning-curve, and `run(path)` that file.
+
+    Args:
+        key, problem, xi_test, Y_test, examples, training_sets, corrections: as in
+            `learning_curve`.
+        grid: widths and temperatures; those of the problem when omitted.
+        samplers: further estimates of f by name, each a `Sampler`.
+        keeps_blocks: whether a sampler keeps what a killed run goes on from.
+        about: attributes of the file.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi = jax.random.normal(jax.random.key(0), (40, 3, 1))
+        >>> problem = Problem(xi, xi[:, 0, 0], heads=(1,), width=10, temperature=0.1)
+        >>> points = LearningCurves(
+        ...     jax.random.key(1), problem, xi, xi[:, 0, 0], examples=[2, 8],
+        ...     grid=Grid([10, 20], [0.1]), training_sets=2)
+        >>> points.compute().error.sizes
+        Frozen({'width': 2, 'temperature': 1, 'examples': 2, 'estimate': 2})
+    """
+
+    title = "learning curves"
+    variables = VARIABLES
+    empty: Mapping[str, int] = {"result": -1}
+
+    def __init__(
+        self,
+        key: Key[Array, ""],
+        problem: Problem,
+        xi_test: Float[Array | np.ndarray, "Q N_0 Pi"] | Kernels,
+        Y_test: Float[Array | np.ndarray, "Q *K"],
+        *,
+        examples: Sequence[int],
+        grid: Grid | None = None,
+        training_sets: int = 10,
+        corrections: bool = False,
+        samplers: Mapping[str, Sampler] = {},
+        keeps_blocks: bool = False,
+        about: Mapping[str, Any] = {},
+    ):
+        available = len(problem.Y)
+        self.examples = checked_sizes(examples, available)
+        self.batch, self.keeps_blocks = len(self.examples), keeps_blocks
+        sets = range(training_sets)
+        about = {"kind": "learning-curve", **about}
+        super().__init__(
+            problem, grid, about=about, training_set=sets, examples=self.examples
+        )
+        if not isinstance(xi_test, Kernels):
+            xi_test = jnp.asarray(xi_test, float)
+        self.xi_test = xi_test
+        self.Y_test = jnp.asarray(fitting_labels(problem, xi_test, Y_test))
+        self.key, self.corrections, self.samplers = key, corrections, samplers
+        draw_key, self.chain_key = jax.random.split(key)
+        largest = int(self.examples[-1])
+        self.chosen, self.shared = drawn(draw_key, available, largest, training_sets)
+        self.estimates = ["gp", "saddle", *["corrected"] * corrections, *samplers]
+        self._last: tuple[int, Problem] | None = None
+
+    def check(self, problem: Problem) -> None:
+        check_positive(problem)
+
+    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
+        place = self.index(number)
+        training_set, size = (
+            place["training_set"],
+            int(self.examples[place["examples"]]),
+        )
+        whole = self._whole(training_set).at(**self.of_grid(number))
+        problem, xi_test = truncated(whole, size), self.xi_test
+        if isinstance(xi_test, Kernels):
+            xi_test = xi_test.among(self.chosen[training_set])
+        theory = estimated(
+            problem, size, xi_test, self.Y_test, corrections=self.corrections
+        )
+        measured = dict(theory.measured)
+        key = jax.random.fold_in(jax.random.fold_in(self.chain_key, training_set), size)
+        for name, sampler in self.samplers.items():
+            beside = folder and folder / name
+            measured[name] = sampler(key, problem, xi_test, self.Y_test, beside)
+        solution = theory.solution
+        return {
+            **{
+                f"{name}_of_set": [getattr(measured[e], name) for e in self.estimates]
+                for name in Measured._fields
+            },
+            **{f"U_{l}": np.asarray(U) for l, U in enumerate(solution.U, 1)},
+            "U_a": np.asarray(solution.U_a),
+            "action": theory.action,
+            "result": np.asarray(solution.result, np.int8),
+            **({"log_evidence": theory.log_evidence} if self.corrections else {}),
+        }
+
+    def _whole(self, training_set: int) -> Problem:
+        """All examples of a training set; that of the last point is kept."""
+        if self._last is None or self._last[0] != training_set:
+            chosen = self.problem.among(self.chosen[training_set])
+            self._last = training_set, chosen
+        return self._last[1]
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        """Converged without numbers; no correction exists at a small width."""
+        every = [name != "corrected" for name in self.estimates]
+        errors = {"error": arrays["error_of_set"][:, every], "U_1": arrays["U_1"]}
+        return lacking(errors, "U_1", "error") & (arrays["result"] == 0)
+
+    def derived(self, columns: Contents) -> Contents:
+        """Means over training sets, with their errors."""
+        for name in Measured._fields:
+            dims, values = columns[f"{name}_of_set"]
+            axis = dims.index("training_set")
+            over = tuple(d for d in dims if d != "training_set")
+            last, place = np.moveaxis(values, axis, -1), over.index("examples")
+            error = over_sets(
+                np.moveaxis(last, place, 0), self.examples, len(self.problem.Y)
+            )
+            columns[name] = over, last.mean(-1)
+            columns[f"{name}_stderr"] = over, np.moveaxis(error, 0, place)
+        columns["y_test"] = ("test",), np.asarray(self.Y_test)
+        columns["shared"] = (), self.shared
+        columns["rank"] = (), math.prod(self.problem.shape[1:3])
+        return columns
+
+    def coordinates(self) -> dict[str, Any]:
+        return super().coordinates() | {"estimate": self.estimates}
+
+    def arguments(self) -> dict[str, Any]:
+        return super().arguments() | {
+            "key": self.key,
+            "test": (self.xi_test, self.Y_test),
+            "corrections": self.corrections,
+            "samplers": sorted(self.samplers),
+        }
+
+
+def _by_exact_law(
+    key, problem: Problem, xi_test, Y_test, folder: Path | None, *, draws: int
+) -> Measured:
+    """The mean of f under the exact law, of as many draws for each of four chains."""
+    if isinstance(xi_test, Kernels):
+        xi_test = xi_test.among(np.arange(len(problem.Y)))
+    f = problem.posterior(key, draws=draws).predict(xi_test)
+    return measured(f.mean, f.variance, Y_test, f.mean_stderr)
 
 
 def checked_sizes(examples: Sequence[int], available: int) -> Int[np.ndarray, " sizes"]:

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Key
 from statmech_attn import presentation
 from statmech_attn.bpkr import wishart
 from statmech_attn.bpkr.wishart import Draws, Law
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 from statmech_attn.statistics import standard_error
 
 
@@ -48,13 +48,18 @@ class Evidence(NamedTuple):
     by_chain: Float[np.ndarray, " chains"]
 
     _shown = (
-        Shown(
-            "log_evidence", "ln p(Y)", symbol="ln p(Y)", value="value", error="stderr"
+        Variable(
+            "log_evidence",
+            "",
+            "ln p(Y)",
+            symbol="ln p(Y)",
+            value="value",
+            error="stderr",
         ),
-        Shown(
+        Variable(
             "log_evidence_of_chain",
-            "ln p(Y) of every chain",
             "chain",
+            "ln p(Y) of every chain",
             symbol="ln p(Y)",
             value="by_chain",
         ),

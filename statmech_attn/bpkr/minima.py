@@ -17,7 +17,7 @@ from statmech_attn.bpkr.newton import NewtonSolver
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.saddle import solve_from, starting_point
 from statmech_attn.bpkr.solution import Solution
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 class Minima(NamedTuple):
@@ -34,15 +34,15 @@ class Minima(NamedTuple):
     failed: int  # starts that did not converge
 
     _shown = (
-        Shown("counts", "starts that led to each minimum", "minimum", symbol="n"),
-        Shown(
-            "action",
+        Variable("counts", "minimum", "starts that led to each minimum", symbol="n"),
+        Variable(
             "action",
             "minimum",
+            "action",
             symbol="S",
             value=lambda m: np.array([float(s.action) for s in m.solutions]),
         ),
-        Shown("failed", "starts that did not converge", symbol="n"),
+        Variable("failed", "", "starts that did not converge", symbol="n"),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

@@ -8,6 +8,7 @@ is left even if the gradient vanishes there.  A trial point where the function i
 a number is a rejected step.
 """
 
+import re
 from collections.abc import Callable
 
 import equinox as eqx
@@ -26,6 +27,8 @@ RESULTS = Words(
     "K + T is singular: the action has no finite value",
     "rounding of the kernels decides: the labels need more digits of them",
 )
+# As flags of files: the first words of each.
+RESULT_WORDS = tuple(re.sub(r"\W+", "_", text.split(":")[0]) for text in RESULTS)
 BISECTIONS = 60
 SMALLEST_RADIUS = 1e-13
 ROUND_OFF = 1e-13

@@ -26,7 +26,7 @@ from statmech_attn.bpkr.linear_algebra import inverse_cholesky, singular
 from statmech_attn.bpkr.prior import head_counts
 from statmech_attn.bpkr.problem import Inputs, Problem
 from statmech_attn.bpkr.solution import Solution
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 _inverse_cholesky = jax.jit(inverse_cholesky)  # else an operation at a time
@@ -56,14 +56,14 @@ class Prediction(NamedTuple):
     @property
     def _shown(self):
         return (
-            Shown(
+            Variable(
                 "predictor_mean",
-                "mean of f over the posterior ± its standard deviation",
                 dims_of_tests(self.mean),
+                "mean of f over the posterior ± its standard deviation",
                 symbol="⟨f⟩",
+                parts="_std",
                 value="mean",
                 error="std",
-                ending="_std",
             ),
         )
 
@@ -84,9 +84,13 @@ class Theory(eqx.Module):
     half: Float[Array, "_n _n"]
 
     _shown = (
-        Shown("examples", "examples", symbol="P", value=lambda t: t.problem.shape[0]),
-        Shown("temperature", "temperature", symbol="T", value="problem.temperature"),
-        Shown("U_1", "order parameter U_1", "path_1 path_1_pair", value="U"),
+        Variable(
+            "examples", "", "examples", symbol="P", value=lambda t: t.problem.shape[0]
+        ),
+        Variable(
+            "temperature", "", "temperature", symbol="T", value="problem.temperature"
+        ),
+        Variable("U_1", "path_1 path_1_pair", "order parameter U_1", value="U"),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

@@ -47,7 +47,7 @@ from statmech_attn.bpkr.kernels import (
     PathKernels,
     prefactor,
 )
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ POSED = {  # what makes a problem, in words
 }
 
 
-def heuristic_row(problem: str = "") -> Shown:
+def heuristic_row(problem: str = "") -> Variable:
     """The row of a result that says where the theory is a heuristic.
 
     Args:
@@ -83,8 +83,8 @@ def heuristic_row(problem: str = "") -> Shown:
             result = getattr(result, name)
         return True if result.heuristic else None
 
-    return Shown(
-        "heuristic", "a heuristic: kernels are not of a linear network", value=value
+    return Variable(
+        "heuristic", "", "a heuristic: kernels are not of a linear network", value=value
     )
 
 
@@ -139,26 +139,29 @@ class Problem(eqx.Module):
     memory_limit: int = eqx.field(static=True)
 
     _shown = (
-        Shown("examples", "examples", symbol="P", value=lambda p: p.shape[0]),
-        Shown(
+        Variable("examples", "", "examples", symbol="P", value=lambda p: p.shape[0]),
+        Variable(
             "inputs",
+            "",
             "size of an input",
             symbol="N_0",
             value=lambda p: p.shape[1] or None,
         ),
-        Shown("heads", "heads per layer", "layer_with_heads", symbol="H"),
-        Shown(
+        Variable("heads", "layer_with_heads", "heads per layer", symbol="H"),
+        Variable(
             "skip",
-            "skip connections",
             "layer_with_heads",
+            "skip connections",
             symbol="b",
             value=lambda p: [b if b is not None else 0.0 for b in p.skip],
         ),
-        Shown("paths", "attention paths", symbol="|Π|", value=lambda p: p.shape[2]),
-        Shown("outputs", "outputs", symbol="K"),
-        Shown("width", "widths", "layer", symbol="N", value="widths"),
-        Shown("temperature", "temperature", symbol="T"),
-        Shown("variance", "variances of the prior", "weights", value="variances"),
+        Variable(
+            "paths", "", "attention paths", symbol="|Π|", value=lambda p: p.shape[2]
+        ),
+        Variable("outputs", "", "outputs", symbol="K"),
+        Variable("width", "layer", "widths", symbol="N", value="widths"),
+        Variable("temperature", "", "temperature", symbol="T"),
+        Variable("variance", "weights", "variances of the prior", value="variances"),
         heuristic_row(),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
@@ -695,7 +698,7 @@ class Problem(eqx.Module):
         return sample(key, self.law(), **options)
 
 
-def shown_order_parameters(problem: Problem, *, error: bool = False) -> list[Shown]:
+def shown_order_parameters(problem: Problem, *, error: bool = False) -> list[Variable]:
     """Rows of a result with order parameters: those of the problem, U_1 ... and U_a.
 
     Args:
@@ -704,26 +707,28 @@ def shown_order_parameters(problem: Problem, *, error: bool = False) -> list[Sho
     of = lambda name, l: lambda result: getattr(result, name)[l]
     several = " output output_pair" if problem.outputs > 1 else ""
     layers = [
-        Shown(
+        Variable(
             f"U_{l + 1}",
-            f"order parameter U_{l + 1}",
             f"path_{l + 1} path_{l + 1}_pair",
+            f"order parameter U_{l + 1}",
+            parts="_std",
             value=of("U", l),
             error=of("U_std", l) if error else "",
-            ending="_std",
         )
         for l in range(len(problem.heads))
     ]
     return [
-        Shown("temperature", "temperature", symbol="T", value="problem.temperature"),
-        Shown("width", "widths", "layer", symbol="N", value="problem.widths"),
+        Variable(
+            "temperature", "", "temperature", symbol="T", value="problem.temperature"
+        ),
+        Variable("width", "layer", "widths", symbol="N", value="problem.widths"),
         *layers,
-        Shown(
+        Variable(
             "U_a",
-            "order parameter of the readout",
             several.strip(),
+            "order parameter of the readout",
+            parts="_std",
             error="U_a_std" if error else "",
-            ending="_std",
         ),
         heuristic_row("problem"),
     ]

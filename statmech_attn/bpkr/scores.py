@@ -41,91 +41,86 @@ from statmech_attn.bpkr.predictor import (
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.presentation import Shown
 from statmech_attn.statistics import not_below_rounding, standard_error
 
 
 FEWEST = 2  # sets that a standard error needs
 FOLDS = 5  # one of so many examples is left out
 _ROWS = (
-    Shown(
+    Variable(
         "head_score",
-        "weight of the head in U_1 over the largest",
         "attention_head",
+        "weight of the head in U_1 over the largest",
         symbol="score",
         value="score",
         error="stderr",
     ),
-    Shown(
+    Variable(
         "head_score_floor",
-        "the same of a head that f does not read",
         "attention_head",
+        "the same of a head that f does not read",
         symbol="score",
         value="floor",
     ),
-    Shown(
+    Variable(
         "head_score_trained",
-        "the same of U_1 of the trained value weights",
         "attention_head",
+        "the same of U_1 of the trained value weights",
         symbol="score",
         value="score_trained",
     ),
-    Shown(
+    Variable(
         "head_score_resampled",
-        "score as other examples might give it; its spread is the error",
         "resample attention_head",
+        "score as other examples might give it; its spread is the error",
         symbol="score",
         value="resampled",
         line=False,
     ),
-    Shown(
+    Variable(
         "U_by_head",
-        "sum of |U_1| over paths through both heads, over the largest",
         "attention_head attention_head_pair",
+        "sum of |U_1| over paths through both heads, over the largest",
         symbol="U_hh'",
         value="by_head",
         line=False,
     ),
-    Shown(
+    Variable(
         "U_1",
-        "order parameter, overlap of effective weights",
         "path_1 path_1_pair",
+        "order parameter, overlap of effective weights",
         symbol="U_1",
         value=lambda scores: scores.solution.U[0],
     ),
-    Shown(
+    Variable(
         "U_1_trained",
-        "U_1 of the trained value weights",
         "trained_path_1 trained_path_1_pair",
+        "U_1 of the trained value weights",
         symbol="U_1",
         value="U_trained",
         line=False,
     ),
-    Shown(
+    Variable(
         "temperature",
+        "",
         "temperature",
         symbol="T",
         value="solution.problem.temperature",
     ),
-    Shown("width", "widths", "layer", symbol="N", value="solution.problem.widths"),
-    Shown("failed", "sets of examples without a saddle point", symbol="n"),
-    Shown(
+    Variable("width", "layer", "widths", symbol="N", value="solution.problem.widths"),
+    Variable("failed", "", "sets of examples without a saddle point", symbol="n"),
+    Variable(
         "error_left_out",
+        "",
         "mean squared error of each example, predicted from all others",
         symbol="ε",
         error="error_left_out_stderr",
     ),
-    Shown("label_variance", "variance of the labels", symbol="Var Y"),
+    Variable("label_variance", "", "variance of the labels", symbol="Var Y"),
 )
 _ALWAYS = ("head_score", "U_by_head", "U_1", "temperature", "width")
 VARIABLES = Variables(
-    *(
-        row.variable("")._replace(
-            group="" if row.name in _ALWAYS else None,
-            parts="_stderr" if row.error else "",
-        )
-        for row in _ROWS
-    ),
+    *(row._replace(group="" if row.name in _ALWAYS else None) for row in _ROWS),
     Variable("attention_head", "attention_head", "layer.head", "1", "(l, h)", group=""),
     Variable("attention_head_pair", "attention_head_pair", "layer.head", "1", "(l, h)"),
     Variable("path_1", "path_1", "attention path from layer 1 on", "1", "π"),

@@ -23,68 +23,63 @@ from statmech_attn.bpkr.prior import outside_support
 from statmech_attn.bpkr.problem import heuristic_row, Problem
 from statmech_attn.bpkr.pruning import rank_correlation
 from statmech_attn.bpkr.solution import RESULTS, Solution
-from statmech_attn.labels import Variables
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import standard_error
 
 
 CHOICES = ("evidence", "validation")
 _OVER = "width temperature"
 _ROWS = (
-    Shown("width", "hidden width", "width", symbol="N", value="widths"),
-    Shown(
+    Variable("width", "width", "hidden width", symbol="N", value="widths"),
+    Variable(
+        "temperature",
         "temperature",
         "temperature of the posterior",
-        "temperature",
         symbol="T",
         value="temperatures",
     ),
-    Shown("choice", "by what a point is chosen", "choice", value=lambda _: CHOICES),
-    Shown(
+    Variable("choice", "choice", "by what a point is chosen", value=lambda _: CHOICES),
+    Variable(
         "log_evidence",
-        "log of the probability of the labels",
         _OVER,
+        "log of the probability of the labels",
         "nat",
         "ln p(Y)",
         error="log_evidence_stderr",
     ),
-    Shown(
+    Variable(
         "error",
-        "mean squared error on the validation set",
         _OVER,
+        "mean squared error on the validation set",
         symbol="ε",
         error="error_stderr",
     ),
-    Shown(
+    Variable(
         "accuracy",
-        "share of validation examples with the right class",
         _OVER,
+        "share of validation examples with the right class",
         symbol="accuracy",
     ),
-    Shown("result", "how the saddle point was reached", _OVER, flags=RESULTS),
-    Shown("chosen_width", "chosen width", "choice", symbol="N"),
-    Shown("chosen_temperature", "chosen temperature", "choice", symbol="T"),
-    Shown(
+    Variable("result", _OVER, "how the saddle point was reached", flags=RESULTS),
+    Variable("chosen_width", "choice", "chosen width", symbol="N"),
+    Variable("chosen_temperature", "choice", "chosen temperature", symbol="T"),
+    Variable(
         "excess",
+        "",
         "validation error by the evidence less the smallest",
         symbol="Δε",
         error="excess_stderr",
     ),
-    Shown(
+    Variable(
         "rank_correlation",
+        "",
         "rank correlation of ln p(Y) and less validation error",
         symbol="ρ_S",
     ),
     heuristic_row("problem"),
 )
 VARIABLES = Variables(
-    *(
-        row.variable("")._replace(
-            parts="_stderr" if row.error else "",
-            group=None if row.name == "heuristic" else "",
-        )
-        for row in _ROWS
-    )
+    *(row._replace(group="") for row in _ROWS if row.name != "heuristic"), _ROWS[-1]
 )
 
 

@@ -10,7 +10,7 @@ from statmech_attn import presentation
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.newton import CONVERGED, ITERATIONS, RESULTS
 from statmech_attn.bpkr.problem import Inputs, Problem, shown_order_parameters
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 if TYPE_CHECKING:
@@ -56,14 +56,16 @@ class Solution(eqx.Module):
     @property
     def _shown(self):
         return (
-            Shown("result", "result", flags=RESULTS),
+            Variable("result", "", "result", flags=RESULTS),
             *shown_order_parameters(self.problem),
-            Shown("action", "action", symbol="S"),
-            Shown("energy", "energy per width", symbol="E/N"),
-            Shown("entropy", "entropy", symbol="s"),
-            Shown("gradient_norm", "norm of the gradient", symbol="|∇S|", line=False),
-            Shown("iterations", "Newton steps", symbol="n"),
-            Shown("outside_support", "outside the support of the exact law"),
+            Variable("action", "", "action", symbol="S"),
+            Variable("energy", "", "energy per width", symbol="E/N"),
+            Variable("entropy", "", "entropy", symbol="s"),
+            Variable(
+                "gradient_norm", "", "norm of the gradient", symbol="|∇S|", line=False
+            ),
+            Variable("iterations", "", "Newton steps", symbol="n"),
+            Variable("outside_support", "", "outside the support of the exact law"),
         )
 
     __repr__, _repr_html_, to_dataset = presentation.METHODS

@@ -53,7 +53,7 @@ from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
 from statmech_attn.bpkr.predictor import dims_of_tests, regression
 from statmech_attn.bpkr.prior import Skip
 from statmech_attn.bpkr.problem import heuristic_row, Inputs, Problem
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 from statmech_attn.statistics import bfmi, Summary, summary
 
 
@@ -191,24 +191,25 @@ class Draws(NamedTuple):
         ]
         return (
             *(
-                Shown(
+                Variable(
                     name,
-                    f"posterior mean of {name}",
                     dims,
+                    f"posterior mean of {name}",
                     value=of(number, "mean"),
                     error=of(number, "stderr"),
                 )
                 for name, number, dims in [*layers, ("U_a", last, "output output_pair")]
             ),
-            Shown(
+            Variable(
                 "draws",
+                "",
                 "draws of every chain",
                 symbol="n",
                 value=lambda draws: draws.z.shape[1],
             ),
-            Shown("n_eff", "effective number of draws of U_1", "path_1 path_1_pair"),
-            Shown("r_hat", "split R-hat of U_1", "path_1 path_1_pair", symbol="R̂"),
-            Shown("divergences", "divergences", symbol="n"),
+            Variable("n_eff", "path_1 path_1_pair", "effective number of draws of U_1"),
+            Variable("r_hat", "path_1 path_1_pair", "split R-hat of U_1", symbol="R̂"),
+            Variable("divergences", "", "divergences", symbol="n"),
             heuristic_row("posterior.problem"),
         )
 
@@ -296,24 +297,24 @@ class Predictive(NamedTuple):
     def _shown(self):
         dims = dims_of_tests(self.mean)
         return (
-            Shown(
+            Variable(
                 "predictor_mean",
-                "mean of f over the posterior",
                 dims,
+                "mean of f over the posterior",
                 symbol="⟨f⟩",
                 value="mean",
                 error="mean_stderr",
             ),
-            Shown(
+            Variable(
                 "predictor_variance",
-                "variance of f over the posterior",
                 dims,
+                "variance of f over the posterior",
                 symbol="⟨δf²⟩",
                 value="variance",
                 error="variance_stderr",
             ),
-            Shown("n_eff", "effective number of draws", dims),
-            Shown("r_hat", "split R-hat over chains", dims, symbol="R̂"),
+            Variable("n_eff", dims, "effective number of draws"),
+            Variable("r_hat", dims, "split R-hat over chains", symbol="R̂"),
         )
 
     __repr__, _repr_html_, to_dataset = presentation.METHODS

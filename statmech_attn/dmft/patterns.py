@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn import inputs, presentation
 from statmech_attn.batches import rng
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 from statmech_attn.storage import require_new, write_text
 
 
@@ -54,21 +54,23 @@ class Patterns(NamedTuple):
     positional: Float[np.ndarray, "4 M N_p"]
 
     _shown = (
-        Shown("patterns", "patterns", symbol="M", value=lambda p: p.n_patterns),
-        Shown("classes", "site classes", symbol="S", value=lambda p: p.n_classes),
-        Shown("bits", "positional bits", symbol="N_p", value=lambda p: p.n_bits),
-        Shown(
+        Variable("patterns", "", "patterns", symbol="M", value=lambda p: p.n_patterns),
+        Variable(
+            "classes", "", "site classes", symbol="S", value=lambda p: p.n_classes
+        ),
+        Variable("bits", "", "positional bits", symbol="N_p", value=lambda p: p.n_bits),
+        Variable(
             "semantic",
-            "semantic patterns",
             "kind pattern class",
+            "semantic patterns",
             symbol="W^α",
             line=False,
         ),
-        Shown("fractions", "site fractions", "class", symbol="w_c"),
-        Shown(
+        Variable("fractions", "class", "site fractions", symbol="w_c"),
+        Variable(
             "positional",
-            "positional patterns",
             "kind pattern bit",
+            "positional patterns",
             symbol="W^{α,p}",
             line=False,
         ),
@@ -91,7 +93,7 @@ class Patterns(NamedTuple):
         return self.positional.shape[2]
 
 
-def _of_patterns(row: Shown):
+def _of_patterns(row: Variable):
     """How a pattern file has what its patterns have."""
     read = row.value if callable(row.value) else operator.attrgetter(row.name)
     return lambda file: read(file.patterns)
@@ -117,13 +119,13 @@ class PatternFile(NamedTuple):
 
     _shown = (
         *(row._replace(value=_of_patterns(row)) for row in Patterns._shown),
-        Shown("context", "context length", units="token", symbol="C"),
-        Shown("gamma", "inverse temperature of attention", symbol="γ"),
-        Shown("epsilon", "weight of the positional part", symbol="ε"),
-        Shown(
+        Variable("context", "", "context length", "token", "C"),
+        Variable("gamma", "", "inverse temperature of attention", symbol="γ"),
+        Variable("epsilon", "", "weight of the positional part", symbol="ε"),
+        Variable(
             "window",
-            "attention window to start from",
             "position pattern",
+            "attention window to start from",
             symbol="A",
             value=lambda f: f.checkpoint and f.checkpoint[0],
         ),

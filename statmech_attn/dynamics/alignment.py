@@ -39,8 +39,7 @@ from statmech_attn.dynamics.systems import (
     System,
 )
 from statmech_attn.dynamics.tracing import forward_only
-from statmech_attn.labels import STEP
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import STEP, Variable
 
 
 class Alignment(eqx.Module):
@@ -62,19 +61,21 @@ class Alignment(eqx.Module):
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # samples, k-1
 
     _shown = (
-        Shown("log_gali", "ln GALI_j, j = 2, 3, ...", "sample order", "1", "ln GALI_j"),
-        Shown(
+        Variable(
+            "log_gali", "sample order", "ln GALI_j, j = 2, 3, ...", "1", "ln GALI_j"
+        ),
+        Variable(
             "rate",
-            "slope of ln GALI_j over the second half",
             "order",
+            "slope of ln GALI_j over the second half",
             "1 / {unit}",
             "d ln GALI_j/dn",
             value=lambda a: a.rate(),
         ),
-        Shown(
+        Variable(
             "alignment_time",
-            "steps since the vectors were set out",
             "sample",
+            "steps since the vectors were set out",
             "{unit}",
             "n",
             value="time",

@@ -36,8 +36,7 @@ from statmech_attn.dynamics.windows import (
     Windows,
     witnesses,
 )
-from statmech_attn.labels import STEP, Words
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import STEP, Variable, Words
 
 
 KINDS = Words("periodic", "regular", "irregular", "unsettled", "diverged")
@@ -78,30 +77,30 @@ class Orbits(NamedTuple):
     unit: str = STEP
 
     _shown = (
-        Shown("kind", "where the start went", "start", flags=KINDS),
-        Shown(
-            "period", "period, 0 where the orbit does not recur", "start", "{unit}", "p"
+        Variable("kind", "start", "where the start went", flags=KINDS),
+        Variable(
+            "period", "start", "period, 0 where the orbit does not recur", "{unit}", "p"
         ),
-        Shown(
+        Variable(
             "lifetime",
-            "steps before the set was entered for good",
             "start",
+            "steps before the set was entered for good",
             "{unit}",
             "t",
         ),
-        Shown("ended", "arrived or diverged", "start"),
-        Shown("exact", "the lifetime is exact", "start", line=False),
-        Shown(
+        Variable("ended", "start", "arrived or diverged"),
+        Variable("exact", "start", "the lifetime is exact", line=False),
+        Variable(
             "scatter",
-            "distance of two pieces of the orbit",
             "start",
+            "distance of two pieces of the orbit",
             symbol="δ",
             line=False,
         ),
-        Shown(
+        Variable(
             "points",
-            "points of the set",
             "start point coordinate",
+            "points of the set",
             symbol="x",
             line=False,
         ),

@@ -35,8 +35,7 @@ from statmech_attn.dynamics.matching import directed_distance, set_distance
 from statmech_attn.dynamics.starts import shared_by
 from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced
-from statmech_attn.labels import Words
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable, Words
 from statmech_attn.statistics import wilson
 
 
@@ -74,37 +73,37 @@ class Attractors(NamedTuple):
     stability: np.ndarray | None = None
 
     _shown = (
-        Shown("kind", "kind of the set", "attractor", flags=KINDS),
-        Shown("stability", "beside the set", "attractor", flags=STABILITY),
-        Shown(
-            "period", "period, 0 where orbits do not recur", "attractor", "{unit}", "p"
+        Variable("kind", "attractor", "kind of the set", flags=KINDS),
+        Variable("stability", "attractor", "beside the set", flags=STABILITY),
+        Variable(
+            "period", "attractor", "period, 0 where orbits do not recur", "{unit}", "p"
         ),
-        Shown(
+        Variable(
             "fraction",
-            "share of the starts",
             "attractor",
+            "share of the starts",
             symbol="p",
             error="fraction_stderr",
         ),
-        Shown("counts", "starts that ended there", "attractor", symbol="n"),
-        Shown("transient", "orbits were seen to leave", "attractor"),
-        Shown(
+        Variable("counts", "attractor", "starts that ended there", symbol="n"),
+        Variable("transient", "attractor", "orbits were seen to leave"),
+        Variable(
             "label",
-            "set of each start; -1 not settled, -2 diverged",
             "start",
+            "set of each start; -1 not settled, -2 diverged",
             line=False,
         ),
-        Shown(
+        Variable(
             "points",
-            "points of the set",
             "attractor point coordinate",
+            "points of the set",
             symbol="x",
             line=False,
         ),
-        Shown(
+        Variable(
             "scatter",
-            "distance of two pieces of the orbit",
             "attractor",
+            "distance of two pieces of the orbit",
             symbol="δ",
             line=False,
         ),

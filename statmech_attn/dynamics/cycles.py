@@ -40,8 +40,7 @@ from statmech_attn.dynamics.orthonormal import (
 from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import as_system, System, TangentSystem
 from statmech_attn.dynamics.tracing import untraced
-from statmech_attn.labels import STEP
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import STEP, Variable
 
 
 SOURCES = ("average", "cycle")  # of an exponent
@@ -88,18 +87,18 @@ class CycleSpectrum(NamedTuple):
     unit: str = STEP
 
     _shown = (
-        Shown(
+        Variable(
             "lyapunov",
-            "Lyapunov exponents of the cycle",
             "exponent",
+            "Lyapunov exponents of the cycle",
             "nat / {unit}",
             "λ_i",
             value="exponents",
             error="stderr",
         ),
-        Shown("settled", "whether Newton converged", "exponent"),
-        Shown(
-            "point", "a point of the cycle", "coordinate", value="vector", line=False
+        Variable("settled", "exponent", "whether Newton converged"),
+        Variable(
+            "point", "coordinate", "a point of the cycle", value="vector", line=False
         ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS

@@ -30,8 +30,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
-from statmech_attn.labels import Words
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable, Words
 
 
 PER_OCTAVE = 4
@@ -80,28 +79,29 @@ class CorrelationDimension(eqx.Module):
     result: Int[Array, "*batch"]
 
     _shown = (
-        Shown(
+        Variable(
             "correlation_dimension",
+            "",
             "correlation dimension",
             symbol="D_2",
             value="dimension",
             error="stderr",
         ),
-        Shown("result", "result", flags=DIMENSION_RESULTS),
-        Shown("low", "smallest radius of the scaling region", symbol="r_-"),
-        Shown("high", "largest radius of the scaling region", symbol="r_+"),
-        Shown("radius", "radius", "octave", symbol="r", value="radii", line=False),
-        Shown(
+        Variable("result", "", "result", flags=DIMENSION_RESULTS),
+        Variable("low", "", "smallest radius of the scaling region", symbol="r_-"),
+        Variable("high", "", "largest radius of the scaling region", symbol="r_+"),
+        Variable("radius", "octave", "radius", symbol="r", value="radii", line=False),
+        Variable(
             "correlation",
-            "share of pairs closer than the radius",
             "octave",
+            "share of pairs closer than the radius",
             symbol="C(r)",
             line=False,
         ),
-        Shown(
+        Variable(
             "local_slope",
-            "d ln C / d ln r over an octave",
             "octave",
+            "d ln C / d ln r over an octave",
             symbol="d ln C/d ln r",
             value="slopes",
             line=False,

@@ -22,8 +22,7 @@ from jaxtyping import Array, Float, Int
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.lyapunov import window_weights
-from statmech_attn.labels import Words
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable, Words
 
 
 CANDIDATES = 4  # near returns of the last point that are checked in full
@@ -162,9 +161,11 @@ class ZeroOne(eqx.Module):
     result: Int[Array, "*batch"]
 
     _shown = (
-        Shown("zero_one", "K of the 0-1 test", symbol="K", value="K"),
-        Shown("correlation", "autocorrelation of neighbouring samples", symbol="C"),
-        Shown("result", "result", flags=ZERO_ONE_RESULTS),
+        Variable("zero_one", "", "K of the 0-1 test", symbol="K", value="K"),
+        Variable(
+            "correlation", "", "autocorrelation of neighbouring samples", symbol="C"
+        ),
+        Variable("result", "", "result", flags=ZERO_ONE_RESULTS),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

@@ -33,8 +33,7 @@ from statmech_attn.dynamics.systems import (
     System,
 )
 from statmech_attn.dynamics.tracing import forward_only
-from statmech_attn.labels import STEP
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import STEP, Variable
 from statmech_attn.statistics import rounding
 
 
@@ -63,36 +62,32 @@ class FiniteTimeExponents(eqx.Module):
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # count, k
 
     _shown = (
-        Shown(
+        Variable(
             "finite_time_exponent",
-            "exponent over a window",
             "window exponent",
+            "exponent over a window",
             "nat / {unit}",
             "λ_i^{(n)}",
             value="values",
             line=False,
         ),
-        Shown(
+        Variable(
             "mean",
-            "average over the windows",
             "exponent",
+            "average over the windows",
             "nat / {unit}",
             "⟨λ_i⟩",
             error="stderr",
         ),
-        Shown(
+        Variable(
             "variance",
-            "variance over the windows",
             "exponent",
+            "variance over the windows",
             "nat2 / {unit}2",
             "Var λ_i",
         ),
-        Shown(
-            "window_steps",
-            "length of a window",
-            units="{unit}",
-            symbol="n",
-            value="window",
+        Variable(
+            "window_steps", "", "length of a window", "{unit}", "n", value="window"
         ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS

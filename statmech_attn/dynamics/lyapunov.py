@@ -39,8 +39,7 @@ from statmech_attn.dynamics.systems import (
     TangentSystem,
 )
 from statmech_attn.dynamics.tracing import forward_only
-from statmech_attn.labels import STEP
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import STEP, Variable
 
 
 BLOCKS = 16
@@ -51,36 +50,37 @@ BALANCED = 1e-12  # exponents that add up to less than this share add up to zero
 FLAT = 4 * EPS  # a leading push this far below one, or below the longest, is rounding
 
 
-def shown_exponents(place: str = "") -> tuple[Shown, ...]:
+def shown_exponents(place: str = "") -> tuple[Variable, ...]:
     """Rows of a result that holds a spectrum.
 
     Args:
         place: of the spectrum in the result, with a dot at the end.
     """
     return (
-        Shown(
+        Variable(
             "lyapunov",
-            "Lyapunov exponents",
             "exponent",
+            "Lyapunov exponents",
             "nat / {unit}",
             "λ_i",
             value=f"{place}exponents",
             error=f"{place}stderr",
         ),
-        Shown(
+        Variable(
             "lyapunov_weighted",
-            "Lyapunov exponents, weighted average",
             "exponent",
+            "Lyapunov exponents, weighted average",
             "nat / {unit}",
             "λ_i",
             value=f"{place}weighted",
             line=False,
         ),
-        Shown(
+        Variable(
             "window",
+            "",
             "length of the window that decided",
-            units="{unit}",
-            symbol="n",
+            "{unit}",
+            "n",
             value=f"{place}window",
         ),
     )
@@ -129,12 +129,15 @@ class Spectrum(eqx.Module):
     _shown = (
         *shown_exponents(),
         # Many small programs, which no text is worth.
-        Shown("kaplan_yorke", "Kaplan-Yorke dimension", symbol="D_KY", line=False),
-        Shown(
+        Variable(
+            "kaplan_yorke", "", "Kaplan-Yorke dimension", symbol="D_KY", line=False
+        ),
+        Variable(
             "log_det",
+            "",
             "average of ln|det| of the Jacobian",
-            units="nat / {unit}",
-            symbol="⟨ln|det J|⟩",
+            "nat / {unit}",
+            "⟨ln|det J|⟩",
             line=False,
         ),
     )

@@ -29,8 +29,7 @@ from statmech_attn.dynamics.signs import is_marginal, signs_of, UNCLEAR
 from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import advance, as_system, System
 from statmech_attn.dynamics.tracing import forward_only
-from statmech_attn.labels import STEP, Words
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import STEP, Variable, Words
 from statmech_attn.statistics import rounding
 
 
@@ -156,17 +155,20 @@ class Classification(eqx.Module):
     criteria: Criteria = eqx.field(static=True, default=Criteria())
 
     _shown = (
-        Shown("phase", "phase of the orbit", flags=PHASES),
-        Shown("period", "period of the orbit, 0 if none", units="{unit}", symbol="p"),
-        Shown(
+        Variable("phase", "", "phase of the orbit", flags=PHASES),
+        Variable("period", "", "period of the orbit, 0 if none", "{unit}", "p"),
+        Variable(
             "rotation_number",
+            "",
             "rotation number, cycles per drive period",
             symbol="ρ",
             error="rotation_error",
         ),
         *lyapunov.shown_exponents("spectrum."),
         *(
-            Shown(name, words, symbol=symbol, value=f"evidence.{value}", line=False)
+            Variable(
+                name, "", words, symbol=symbol, value=f"evidence.{value}", line=False
+            )
             for name, value, words, symbol in (
                 (
                     "recurrence_error",

@@ -33,8 +33,7 @@ from statmech_attn.dynamics.evidence import main_frequency
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.dynamics.tracing import forward_only
-from statmech_attn.labels import STEP, together, Words
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import STEP, together, Variable, Words
 from statmech_attn.statistics import rounding
 
 
@@ -69,15 +68,16 @@ class Rotation(eqx.Module):
     unit: str = eqx.field(static=True, default=STEP)
 
     _shown = (
-        Shown(
+        Variable(
             "rotation_number",
+            "",
             "rotation number",
-            units="turn / {unit}",
-            symbol="ρ",
+            "turn / {unit}",
+            "ρ",
             value="number",
             error="error",
         ),
-        Shown("result", "result", flags=ROTATION_RESULTS),
+        Variable("result", "", "result", flags=ROTATION_RESULTS),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

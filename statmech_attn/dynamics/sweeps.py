@@ -20,7 +20,7 @@ from statmech_attn.dynamics.following import Follower, Search
 from statmech_attn.dynamics.matching import set_distance
 from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 class Hysteresis(NamedTuple):
@@ -43,13 +43,17 @@ class Hysteresis(NamedTuple):
     interval: Float[np.ndarray, "k 4"]
 
     _shown = (
-        Shown("value", "value of the parameter", "value", symbol="p", value="values"),
-        Shown("distance", "distance of the sets of both sweeps", "value", symbol="d"),
-        Shown("differ", "whether they differ", "value"),
-        Shown(
+        Variable(
+            "value", "value", "value of the parameter", symbol="p", value="values"
+        ),
+        Variable(
+            "distance", "value", "distance of the sets of both sweeps", symbol="d"
+        ),
+        Variable("differ", "value", "whether they differ"),
+        Variable(
             "interval",
-            "where they differ; see sweeps.intervals",
             "interval edge",
+            "where they differ; see sweeps.intervals",
             symbol="p",
         ),
     )

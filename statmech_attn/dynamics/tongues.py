@@ -28,8 +28,7 @@ from jaxtyping import Array, Float, Int
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.rotation import broadcast_parameters, check_lift
-from statmech_attn.labels import Words
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable, Words
 
 
 TONGUE_RESULTS = Words(
@@ -117,10 +116,10 @@ class Tongue(eqx.Module):
     result: Int[Array, "*batch"]
 
     _shown = (
-        Shown("lower", "lower edge", error="error"),
-        Shown("upper", "upper edge", error="error"),
-        Shown("width", "width"),
-        Shown("result", "result", flags=TONGUE_RESULTS),
+        Variable("lower", "", "lower edge", error="error"),
+        Variable("upper", "", "upper edge", error="error"),
+        Variable("width", "", "width"),
+        Variable("result", "", "result", flags=TONGUE_RESULTS),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

@@ -34,8 +34,7 @@ from statmech_attn.dynamics.starts import (
     warn_of_readings,
 )
 from statmech_attn.dynamics.systems import as_system, count_of, lane_axes, System
-from statmech_attn.labels import STEP
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import STEP, Variable
 
 
 Times = Shaped[np.ndarray, " n"]
@@ -64,16 +63,15 @@ class EscapeRate(NamedTuple):
     unit: str = STEP
 
     _shown = (
-        Shown("rate", "escape rate", units="nat / {unit}", symbol="κ", error="stderr"),
-        Shown("mean", "expected lifetime", units="{unit}", symbol="⟨t⟩"),
-        Shown("events", "lifetimes that ended after that time", symbol="n"),
-        Shown(
-            "after",
-            "time from which on the tail is exponential",
-            units="{unit}",
-            symbol="t_0",
+        Variable("rate", "", "escape rate", "nat / {unit}", "κ", error="stderr"),
+        Variable("mean", "", "expected lifetime", "{unit}", "⟨t⟩"),
+        Variable("events", "", "lifetimes that ended after that time", symbol="n"),
+        Variable(
+            "after", "", "time from which on the tail is exponential", "{unit}", "t_0"
         ),
-        Shown("constancy", "early minus late rate, in standard errors", symbol="z"),
+        Variable(
+            "constancy", "", "early minus late rate, in standard errors", symbol="z"
+        ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
@@ -101,13 +99,13 @@ class Survival(NamedTuple):
     unit: str = STEP
 
     _shown = (
-        Shown("time", "time", "event", "{unit}", "t"),
-        Shown("share", "share that is still on its way", "event", symbol="S"),
-        Shown(
-            "low", "share less one standard error", "event", symbol="S_-", line=False
+        Variable("time", "event", "time", "{unit}", "t"),
+        Variable("share", "event", "share that is still on its way", symbol="S"),
+        Variable(
+            "low", "event", "share less one standard error", symbol="S_-", line=False
         ),
-        Shown(
-            "high", "share and one standard error", "event", symbol="S_+", line=False
+        Variable(
+            "high", "event", "share and one standard error", symbol="S_+", line=False
         ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS

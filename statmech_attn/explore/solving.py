@@ -84,10 +84,10 @@ class Solving:
             work, tick = self.work, Stoppable(stop).advance
             tick(0.0)
             row: dict[str, Any] = work.between(**values, tick=tick)
-            dimensions = work.dimensions()
         if row["result"] != 0:
             raise ValueError("There is no saddle point, or it was not reached.")
-        variables = {name: (dimensions[name], row[name]) for name in dimensions}
+        dims = lambda name, x: work.inner_dims(name, np.asarray(x)[None])
+        variables = {name: (dims(name, x), x) for name, x in row.items()}
         variables = work.with_accuracies(variables)
         named = {
             name: self.file.dataset[name]

@@ -27,8 +27,8 @@ from jaxtyping import Array, Float, Int, Int8, Key
 from statmech_attn import presentation
 from statmech_attn.batches import available_memory
 from statmech_attn.dmft import extensive, Patterns
+from statmech_attn.labels import Variable
 from statmech_attn.montecarlo.collapsed import class_counts
-from statmech_attn.presentation import Shown
 from statmech_attn.statistics import standard_error
 
 
@@ -54,9 +54,9 @@ class Overlaps(NamedTuple):
     S: Float[Array | np.ndarray, "*runs n n"]
 
 
-def _row(name: str, words: str, dims: str, symbol: str) -> Shown:
+def _row(name: str, words: str, dims: str, symbol: str) -> Variable:
     value, error = f"mean.{name}", f"stderr.{name}"
-    return Shown(name, words, dims, symbol=symbol, value=value, error=error)
+    return Variable(name, dims, words, symbol=symbol, value=value, error=error)
 
 
 class ExtensiveSimulation(NamedTuple):
@@ -79,9 +79,9 @@ class ExtensiveSimulation(NamedTuple):
     runs: int
 
     _shown = (
-        Shown("n_spins", "spins", symbol="N"),
-        Shown("patterns", "patterns besides the condensed ones", symbol="αN"),
-        Shown("runs", "runs of a sample"),
+        Variable("n_spins", "", "spins", symbol="N"),
+        Variable("patterns", "", "patterns besides the condensed ones", symbol="αN"),
+        Variable("runs", "", "runs of a sample"),
         _row("m_o_se", "semantic overlap with the outputs", "time pattern", "m^o"),
         _row("A", "attention vector", "time pattern", "A"),
         _row("weights", "attention weights", "time age", "p_d"),

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, Key
 from statmech_attn import presentation
 from statmech_attn.batches import require_double, workers
 from statmech_attn.dmft import Network, Observation, Parameters, Patterns, State
+from statmech_attn.labels import Variable
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.montecarlo.randomness import address, seed_words, Words
 from statmech_attn.montecarlo.runs import (
@@ -34,7 +35,6 @@ from statmech_attn.montecarlo.runs import (
     Simulated,
     Simulator,
 )
-from statmech_attn.presentation import Shown
 from statmech_attn.statistics import not_below_rounding
 
 
@@ -79,21 +79,21 @@ class Simulation(NamedTuple):
     method: str
 
     _shown = (
-        Shown("n_spins", "spins", symbol="N"),
-        Shown("runs", "runs"),
-        Shown("method", "method"),
-        Shown(
+        Variable("n_spins", "", "spins", symbol="N"),
+        Variable("runs", "", "runs"),
+        Variable("method", "", "method"),
+        Variable(
             "m_o_se",
-            "mean of the overlap m_o_se over runs",
             "time pattern",
+            "mean of the overlap m_o_se over runs",
             symbol="m^o",
             value="mean.m_o_se",
             error="stderr.m_o_se",
         ),
-        Shown(
+        Variable(
             "A",
-            "mean of the attention A over runs",
             "time pattern",
+            "mean of the attention A over runs",
             symbol="A",
             value="mean.A",
             error="stderr.A",

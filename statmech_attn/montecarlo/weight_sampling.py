@@ -29,10 +29,10 @@ from jaxtyping import Array, Float, Int, Key
 from statmech_attn import presentation
 from statmech_attn.bpkr import correct
 from statmech_attn.kinds import SamplerKind, SAMPLERS
+from statmech_attn.labels import Variable
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.langevin import stiffness
 from statmech_attn.montecarlo.nuts import Sampler
-from statmech_attn.presentation import Shown
 from statmech_attn.reporting import duration, Reporter
 from statmech_attn.statistics import bfmi, summary
 from statmech_attn.storage import BlockFolder, BlockMemory
@@ -85,11 +85,15 @@ class WeightDraws(NamedTuple):
     step_size: Float[np.ndarray, " chains"]
 
     _shown = (
-        Shown("accuracy", "share of test examples with the right sign", "chain draw"),
-        Shown("acceptance", "acceptance", "chain draw"),
-        Shown("divergences", "divergences"),
-        Shown("step_size", "step size", "chain"),
-        Shown("U_a", "order parameter of the readout", value=lambda d: d.U_a.mean()),
+        Variable(
+            "accuracy", "chain draw", "share of test examples with the right sign"
+        ),
+        Variable("acceptance", "chain draw", "acceptance"),
+        Variable("divergences", "", "divergences"),
+        Variable("step_size", "chain", "step size"),
+        Variable(
+            "U_a", "", "order parameter of the readout", value=lambda d: d.U_a.mean()
+        ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         remove_leftovers,
         SCHEMA_VERSION,
     )
+    from statmech_attn.scan.points import Computation, lacking, Points
     from statmech_attn.scan.producing import (
         chunks_of,
         compute,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         Assembled,
         Chunk,
         COMPUTED,
+        Contents,
         FAILURE,
         FAILURES,
         NOT_FINITE,
@@ -55,8 +57,10 @@ __all__ = [
     "Chunk",
     "chunks_of",
     "Claims",
+    "Computation",
     "compute",
     "COMPUTED",
+    "Contents",
     "Damaged",
     "Engine",
     "engines",
@@ -68,6 +72,7 @@ __all__ = [
     "in_memory",
     "Incomplete",
     "Job",
+    "lacking",
     "MANIFEST",
     "Manifest",
     "merge",
@@ -75,6 +80,7 @@ __all__ = [
     "OneRound",
     "PAUSE",
     "Pilot",
+    "Points",
     "RAISED",
     "remove",
     "remove_leftovers",

@@ -13,7 +13,7 @@ from statmech_attn.scan.results import blank
 from statmech_attn.scan.work import Arrays, Chunk, NOT_FINITE, RAISED, Tick, Work
 
 
-ERRORS = (ValueError, ArithmeticError, RuntimeError)  # see `Work.compute`
+ERRORS = (ValueError, ArithmeticError, RuntimeError)  # see `Work.rows`
 
 
 class Computed(NamedTuple):
@@ -50,7 +50,7 @@ def together(
     """Compute all points of a chunk at once; None if that raises."""
     clock = time.perf_counter()
     try:
-        arrays = work.compute(chunk, payload(chunk), tick, folder)
+        arrays = work.rows(chunk, payload(chunk), tick, folder)
     except ERRORS as error:
         _not_of_the_machine(error)
         return None
@@ -67,7 +67,7 @@ def one_by_one(
     cut = units(chunk, work.unit)
     for unit in cut:
         try:
-            parts.append(work.compute(unit, payload(unit), tick, folder))
+            parts.append(work.rows(unit, payload(unit), tick, folder))
         except ERRORS as error:
             _not_of_the_machine(error)
             if work.total == 1:

@@ -108,7 +108,7 @@ def compute(
         ...     title, batch, total = "squares", 1, 5
         ...     pilot = lambda self: Pilot(1e-6, 1000, 8)
         ...     not_finite = lambda self, arrays: np.isnan(arrays["y"])
-        ...     def compute(self, chunk, payload, tick, folder):
+        ...     def rows(self, chunk, payload, tick, folder):
         ...         return {"y": np.arange(chunk.first, chunk.stop) ** 2.0}
         ...     def assemble(self, results):
         ...         words = {"long_name": "square", "units": "1", "symbol": "y"}

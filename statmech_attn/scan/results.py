@@ -114,6 +114,9 @@ class Results:
             self._like = {n: rows[:0] for n, rows in self._whole().items()}
         return self._like[name]
 
+    def names(self) -> list[str]:
+        return list(self._whole())
+
     def failure(self) -> np.ndarray:
         return np.concatenate([self._codes(chunk) for chunk in self._chunks])
 

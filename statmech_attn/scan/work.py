@@ -25,6 +25,7 @@ from statmech_attn.storage import Column
 
 
 Arrays = dict[str, np.ndarray]
+Contents = dict[str, tuple[tuple[str, ...], Any]]  # dimensions and values by name
 Tick = Callable[[float], None]  # takes the work done since the last call, in points
 
 COMPUTED, NOT_FINITE, RAISED = 0, 1, 2  # of the stored variable `failure`
@@ -135,6 +136,10 @@ class Results(Protocol):
         """
         ...
 
+    def names(self) -> list[str]:
+        """Of all arrays."""
+        ...
+
     def failure(self) -> np.ndarray:
         """Of each point, an index into `FAILURES`."""
         ...
@@ -205,7 +210,7 @@ class Work(Protocol):
         ...
 
     def payload(self, chunk: Chunk, earlier: Results) -> Any:
-        """What `compute` needs of earlier rounds: small, of plain numpy arrays.
+        """What `rows` needs of earlier rounds: small, of plain numpy arrays.
 
         Args:
             chunk: that is to be computed.
@@ -213,7 +218,7 @@ class Work(Protocol):
         """
         ...
 
-    def compute(
+    def rows(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
         """The rows of a chunk.

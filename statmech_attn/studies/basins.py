@@ -225,7 +225,7 @@ class BasinsWork(OneRound):
     def total(self) -> int:
         return self.axes.shape[0]
 
-    def compute(
+    def rows(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
         """Rows of the values: sets in as many slots as there are starts."""

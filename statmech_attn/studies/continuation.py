@@ -111,7 +111,7 @@ class ContinuationWork(OneRound):
     def total(self) -> int:
         return 1
 
-    def compute(
+    def rows(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
         """The variables of the file, each with one row."""

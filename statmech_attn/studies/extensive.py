@@ -346,7 +346,7 @@ class ExtensiveWork(TimedWork):
     def total(self) -> int:
         return self.values
 
-    def compute(
+    def rows(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
         rows = []
@@ -494,7 +494,7 @@ class ExtensiveSimulationWork(TimedWork):
             runs=self.run.runs,
         )
 
-    def compute(
+    def rows(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
         rows = []
@@ -581,7 +581,7 @@ class CapacityWork(LoadedWork):
             self._network(context), self.ensemble, alpha=alpha, **values
         )
 
-    def compute(
+    def rows(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
         rows = []

@@ -104,7 +104,7 @@ class MonteCarloWork(OneRound):
             return None
         return self._places * len(self._blocks(round)) or None
 
-    def compute(
+    def rows(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
         """Moments, time averages and, in the first round, trajectories of blocks."""

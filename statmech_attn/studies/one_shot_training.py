@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
 from statmech_attn.batches import once
+from statmech_attn.bpkr.points import order_parameters
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
+from statmech_attn.scan import Arrays, lacking, Pilot, Points, Tick
 from statmech_attn.statistics import share_error
 from statmech_attn.storage import BlockFolder, BlockMemory
-from statmech_attn.studies import build, learning, spec, training
-from statmech_attn.studies.learning import Dimensions, lacking
+from statmech_attn.studies import build, spec, training
 from statmech_attn.studies.one_shot_sets import image_sets, key_of
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
 from statmech_attn.studies.tables import chosen
@@ -55,8 +55,12 @@ VARIABLES = Variables(
         "1", "K_{l}", note=_BEST,
     ),
     Variable(
+        "value_0", "restart neuron input", "value matrices of layer 0", "1", "V_0",
+        note=_BEST,
+    ),
+    Variable(
         "value_{l}", "restart head_{l} neuron neuron_in", "value matrices of layer {l}",
-        "1", "V_{l}", note=f"{_BEST}; those of layer 0: restart, neuron, input",
+        "1", "V_{l}", note=_BEST,
     ),
     Variable(
         "readout", "restart neuron", "weights of the readout", "1", "a", note=_BEST
@@ -92,7 +96,7 @@ VARIABLES = Variables(
         dims="restart",
         note=f"{training.RESULT.note}; vanished: outputs below 0.05 (rms)",
     ),
-    *(row._replace(group=None) for row in learning.order_parameters("restart")),
+    *(row._replace(group=None) for row in order_parameters("restart")),
     build.FAILURE,
     training.STEP,
     training.RESTART,
@@ -107,25 +111,22 @@ VARIABLES = Variables(
 _outputs = jax.jit(outputs)
 
 
-class OneShotTrainingWork(OneRound):
+class OneShotTrainingWork(Points):
     """Networks from initial weights of their own, each with its own tasks."""
 
     title = "training"
-    batch = 1
+    variables = VARIABLES
     keeps_blocks = True
     empty: Mapping[str, int] = {"training_result": -1, "best_step": -1}
 
     def __init__(self, study: OneShotTrainingStudy):
         """Read the images; `ValueError` for impossible settings."""
-        self.study, self.run = study, study.run
+        self.study, self.options = study, study.run
+        self.axes = {"restart": np.arange(study.run.restarts)}
         self.choices = chosen(Minibatches, study.run)
         task = study.task
         setting = chosen(one_shot.Setting, task)
         self.images = image_sets(setting, task.split, task.elsewhere, task.turned)
-
-    @property
-    def total(self) -> int:
-        return self.run.restarts
 
     @property
     def setting(self) -> one_shot.Setting:
@@ -156,36 +157,23 @@ class OneShotTrainingWork(OneRound):
     def start(self, number: int) -> Transformer:
         """Initial weights of a network."""
         return initial(
-            key_of(self.run.seed, "initial weights", number),
+            key_of(self.options.seed, "initial weights", number),
             n_inputs=self.setting.n_inputs,
-            gain=self.run.gain,
+            gain=self.options.gain,
             **self.study.network.model_dump(),
         )
 
     def tasks(self, number: int) -> Key[Array, ""]:
         """Key of the tasks that a network learns from."""
-        return key_of(self.run.seed, "training tasks", number)
+        return key_of(self.options.seed, "training tasks", number)
 
-    def compute(
-        self, chunk: Chunk, payload: None, tick: Tick, folder: Path | None
-    ) -> Arrays:
-        """The rows of a chunk."""
-        rows = list(self.rows(chunk.first, chunk.stop, tick, folder))
-        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-    def rows(
-        self, first: int, stop: int, tick: Tick, folder: Path | None
-    ) -> Iterator[dict[str, Any]]:
-        """Networks `first` to `stop - 1`, in order: arrays by name."""
-        for number in range(first, stop):
-            after = lambda steps: tick(steps / self.choices.steps)
-            trained = self.trainer.run(
-                self.tasks(number),
-                self.start(number),
-                self._store(number, folder),
-                after,
-            )
-            yield self._described(number, trained)
+    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
+        after = lambda steps: tick(steps / self.choices.steps)
+        store = self._store(number, folder)
+        start = self.start(number)
+        return self._described(
+            number, self.trainer.run(self.tasks(number), start, store, after)
+        )
 
     def _store(self, number: int, folder: Path | None):
         """Where blocks are kept."""
@@ -193,7 +181,7 @@ class OneShotTrainingWork(OneRound):
             return BlockMemory(warmup=0)
         given = json.dumps([self.images.digests, precision_here(self.choices), number])
         return BlockFolder(
-            folder / f"point_{number:03d}",
+            folder,
             warmup=0,
             report=Silent(),
             run=hashlib.sha256(given.encode()).hexdigest(),
@@ -225,20 +213,6 @@ class OneShotTrainingWork(OneRound):
             "training_result": np.int8(trained.result),
         }
 
-    def dimensions(self) -> Dimensions:
-        """What is stored of a network, with its dimensions there."""
-        heads = self.study.network.heads
-        dimensions = weight_dimensions(len(heads))
-        for l in range(1, len(heads) + 1):
-            dimensions[f"U_{l}"] = (f"path_{l}", f"path_{l}_pair")
-        dimensions |= dict.fromkeys(
-            ("accuracy_sets", "accuracy_sets_stderr"), ("test_set",)
-        )
-        curves = ("loss", "loss_validation", "accuracy_validation", "output_rms")
-        dimensions |= dict.fromkeys(curves, ("step",))
-        numbers = ("U_a", "best_step", "training_steps", "training_result")
-        return dimensions | dict.fromkeys(numbers, ())
-
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         """Without numbers though it did not diverge."""
         lost = lacking(arrays, "readout", "U_1", "accuracy_sets")
@@ -264,24 +238,14 @@ class OneShotTrainingWork(OneRound):
             stored=4 * weights + 4 * 4 * count,
         )
 
-    def assemble(self, results: Results) -> Assembled:
-        variables = {
-            name: (("restart", *dims), results.column(name))
-            for name, dims in self.dimensions().items()
+    def attributes(self) -> dict[str, Any]:
+        return {
+            "kind": self.study.kind,
+            "task": self.description(),
+            "settings": spec.dump(self.study.model_dump(exclude_none=True)),
+            "images_sha256": json.dumps(self.images.digests),
+            "precision": precision_here(self.choices),
         }
-        failure = results.failure()
-        if failure.any():
-            variables["failure"] = (("restart",), failure)
-        dataset = VARIABLES.labelled(variables, self._coordinates()).assign_attrs(
-            kind=self.study.kind,
-            task=self.description(),
-            settings=spec.dump(self.study.model_dump(exclude_none=True)),
-            images_sha256=json.dumps(self.images.digests),
-            precision=precision_here(self.choices),
-        )
-        if failure.any():
-            dataset.attrs["failure_reasons"] = results.reasons()
-        return Assembled(dataset)
 
     def description(self) -> str:
         """The task, with its number of training characters, and the network as JSON."""
@@ -292,10 +256,9 @@ class OneShotTrainingWork(OneRound):
         described |= {"split": task.split, "characters": characters}
         return json.dumps(described | self.study.network.model_dump())
 
-    def _coordinates(self) -> dict[str, Any]:
+    def coordinates(self) -> dict[str, Any]:
         heads = self.study.network.heads
         coordinates: dict[str, Any] = {
-            "restart": np.arange(self.run.restarts),
             "step": np.array(self.choices.recorded),
             "test_set": self.images.tested,
         }
@@ -313,16 +276,6 @@ def accuracy(transformer: Transformer, x, y) -> float:
         for first in range(0, len(x), AT_ONCE)
     ]
     return bpkr.accuracy(jnp.concatenate(f), jnp.asarray(y))
-
-
-def weight_dimensions(layers: int) -> Dimensions:
-    """Dimensions of the stored weights of one network."""
-    dims: Dimensions = {"value_0": ("neuron", "input"), "readout": ("neuron",)}
-    for l in range(1, layers + 1):
-        dims[f"query_{l}"] = (f"head_{l}", "key_dimension", "input")
-        dims[f"key_{l}"] = dims[f"query_{l}"]
-        dims[f"value_{l}"] = (f"head_{l}", "neuron", "neuron_in")
-    return dims
 
 
 def named(transformer: Transformer) -> dict[str, np.ndarray]:

@@ -6,31 +6,31 @@ study alone, and a chunk that begins inside a chain follows it from its beginnin
 Where a task has several test sets, `choice` finds the temperature of each width.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import correct, prior as sizes_of, RESULTS
+from statmech_attn.bpkr import correct, prior as sizes_of
+from statmech_attn.bpkr.newton import RESULT_WORDS
+from statmech_attn.bpkr.points import Grid, order_parameters
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
-from statmech_attn.scan import Arrays, Assembled, Results, Tick
+from statmech_attn.scan import Arrays, Contents, lacking, Tick
 from statmech_attn.statistics import share_error
 from statmech_attn.studies import choice, learning
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy
-from statmech_attn.studies.learning import Contents, Dimensions, Grid, Learning
+from statmech_attn.studies.examples import Learning
 
 
 LARGEST = 4 * 2**30  # bytes of kernels kept in the file
-WORDS = [re.sub(r"\W+", "_", text.split(":")[0]) for text in RESULTS]
 STEP = 1e-3  # in the logarithm of a parameter; derivatives are good to such a part
 BY = "_by_temperature _by_width"
 _ASKED = "with run.kernels"
 VARIABLES = Variables(
-    learning.order_parameters("width", f"_corrected {BY}",
+    order_parameters("width", f"_corrected {BY}",
     "`_corrected` with run.corrections"),
     Variable("action", "width", "action", "1", "S"),
     Variable("energy", "width", "energy over the width", "1", "E/N"),
@@ -42,7 +42,8 @@ VARIABLES = Variables(
     Variable("iterations", "width", "Newton steps", "1", "n", group=""),
     Variable(
         "result", "width", "how the iteration ended", "1", "result", group="",
-        flags=WORDS, note="-1: not computed; NaN in what follows from a result above 0",
+        flags=RESULT_WORDS,
+        note="-1: not computed; NaN in what follows from a result above 0",
     ),
     Variable(
         "signature", "width sign",
@@ -110,74 +111,37 @@ class OrderParameterWork(learning.LearningWork):
     """Order parameters, predictor and scores at every width and temperature."""
 
     title = "order parameters"
-    labels = VARIABLES
+    variables = VARIABLES
     empty: Mapping[str, int] = {"result": -1}
 
     def __init__(self, study: OrderParameterStudy):
         super().__init__(study)
-        self.run = study.run
+        self.options = study.run
         self.batch = len(self.grid.temperatures)
         self._last: tuple[int, dict[int, bpkr.Solution]] = -1, {}
-        if self.run.kernels:
+        if self.options.kernels:
             check_kernels(self.made, self.grid)
 
-    def dimensions(self) -> Dimensions:
-        layers = range(1, len(self.made.heads) + 1)
-        U = {f"U_{layer}": self.made.path_dims(layer) for layer in layers}
-        head, test = ("attention_head",), ("test",)
-        saddle = ("U_a", "action", "energy", "entropy", "gradient_norm", "iterations")
-        kept = ("predictor_mean", "predictor_variance") if self.run.predictors else ()
-        predictor = dict.fromkeys(kept, test) | {"accuracy": ()}
-        dimensions = (
-            dict.fromkeys((*saddle, "result"), ()) | U | {"signature": ("sign",)}
-        )
-        dimensions |= predictor | {"accuracy_silenced": head}
-        dimensions |= dict.fromkeys(("head_score", "head_score_floor"), head)
-        dimensions["kernel_overlap"] = ("rank",)
-        for name in (*U, "U_a", *kept):
-            dimensions |= {name + ending: dimensions[name] for ending in BY.split()}
-        if self.made.sets:
-            dimensions[RIGHT] = ANSWERS
-        if self.run.corrections:
-            corrected = U | {"U_a": ()} | predictor
-            dimensions |= {
-                f"{name}_corrected": dims for name, dims in corrected.items()
-            }
-            dimensions["log_evidence"] = ()
-        if self.run.kernels:
-            dimensions["kernel"] = ("example", "example_pair")
-        return dimensions
+    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
+        i, j = divmod(number, len(self.grid.temperatures))
+        return self._row(self._saddle(i, j, tick))
 
-    def rows(
-        self, first: int, stop: int, tick: Tick, folder: Path | None
-    ) -> Iterator[dict[str, Any]]:
-        across = len(self.grid.temperatures)
-        for i in range(first // across, -(-stop // across)):
-            low, high = max(first - i * across, 0), min(stop - i * across, across)
-            rows = []
-            for j, saddle in self._chain(i, low):
-                tick(0.0)
-                if j < high:
-                    rows.append(self._row(saddle))
-                    tick(1.0)
-            yield from reversed(rows)
+    def _saddle(self, i: int, j: int, tick: Tick) -> bpkr.Solution:
+        """A saddle point of width `i`, sought from those of higher temperatures.
 
-    def _chain(self, i: int, last: int) -> Iterator[tuple[int, bpkr.Solution]]:
-        """Saddle points of width `i`, from the highest temperature down to `last`.
-
-        Those of the width before are kept: where a point raises, the others come one by
-        one, each of them after the same part of the chain.
+        Those of the width before are kept.
         """
         width, known = self._last
         if width != i:
             self._last = i, (known := {})
         start = None
-        for j in range(len(self.grid.temperatures) - 1, last - 1, -1):
-            if j not in known:
-                number = i * len(self.grid.temperatures) + j
-                known[j] = self.at(number).solve(start=start)
-            start = known[j] if known[j].converged else None
-            yield j, known[j]
+        for above in range(len(self.grid.temperatures) - 1, j - 1, -1):
+            if above not in known:
+                number = i * len(self.grid.temperatures) + above
+                known[above] = self.at(number).solve(start=start)
+                tick(0.0)
+            start = known[above] if known[above].converged else None
+        return known[j]
 
     def between(self, width: float, temperature: float, tick: Tick) -> dict[str, Any]:
         """The row of a width and a temperature that the grid need not have.
@@ -200,22 +164,42 @@ class OrderParameterWork(learning.LearningWork):
         row = of_saddle(saddle)
         if saddle.converged:
             theory = saddle.problem.theory(saddle)
-            row |= predictor(theory, self.made, self.run.predictors)
+            row |= predictor(theory, self.made, self.options.predictors)
             row |= alignment_and_scores(theory, saddle.U, saddle.U_a)
-            row |= derivatives(saddle, self.made, self.run.predictors)
-            if self.run.corrections:
+            row |= derivatives(saddle, self.made, self.options.predictors)
+            if self.options.corrections:
                 row |= corrected(self.made, saddle)
-            if self.run.kernels:
+            if self.options.kernels:
                 row["kernel"] = theory.kernel
         return self._completed(row)
 
     def _completed(self, row: dict[str, Any]) -> dict[str, Any]:
         """NaN for what a point does not have."""
-        sizes = self.sizes()
-        return {
-            name: row.get(name, np.full([sizes.get(d, 1) for d in dims], np.nan))
-            for name, dims in self.dimensions().items()
-        }
+        return {name: row.get(name, self._unknown(name)) for name in self._names()}
+
+    def _unknown(self, name: str) -> np.ndarray:
+        sizes, dims = self.sizes(), ANSWERS
+        if name != RIGHT:
+            dims = [d for d in VARIABLES.dims(name) if d not in self.axes]
+        return np.full([sizes[dimension] for dimension in dims], np.nan)
+
+    def _names(self) -> list[str]:
+        """What is found at a point."""
+        U = [f"U_{l}" for l in range(1, len(self.made.heads) + 1)] + ["U_a"]
+        predictor = ["predictor_mean", "predictor_variance"] * self.options.predictors
+        predictor += ["accuracy"]
+        corrected = [f"{name}_corrected" for name in (*U, *predictor)]
+        corrected += ["log_evidence"]
+        return [
+            *U,
+            *predictor,
+            *("action", "energy", "entropy", "gradient_norm", "iterations", "result"),
+            *("signature", "accuracy_silenced", "kernel_overlap"),
+            *("head_score", "head_score_floor"),
+            *[RIGHT] * bool(self.made.sets),
+            *corrected * self.options.corrections,
+            *["kernel"] * self.options.kernels,
+        ]
 
     def with_accuracies(self, variables: Contents) -> Contents:
         """Variables of a row, with accuracies on several test sets for answers."""
@@ -231,24 +215,27 @@ class OrderParameterWork(learning.LearningWork):
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         """Converged without numbers; `result` says why another has none."""
-        names = ["U_1", "action", "accuracy"] + ["predictor_mean"] * self.run.predictors
-        lost = learning.lacking(arrays, *names)
+        names = ["U_1", "action", "accuracy"] + [
+            "predictor_mean"
+        ] * self.options.predictors
+        lost = lacking(arrays, *names)
         return lost & (arrays["result"] == 0)
 
-    def assemble(self, results: Results) -> Assembled:
-        variables = self.variables(results) | gaussian_processes(
-            self.problem, self.made, self.grid.temperatures
-        )
-        variables["outside_support"] = ("width",), singular_laws(self.made, self.grid)
+    def derived(self, columns: Contents) -> Contents:
+        """The GP limit, and the choice of a temperature, beside the points."""
+        temperatures = self.grid.temperatures
+        limits = gaussian_processes(self.problem, self.made, temperatures)
+        contents = super().derived(columns) | limits
+        contents["outside_support"] = ("width",), singular_laws(self.made, self.grid)
         if self.made.sets:
-            right, limit = (variables.pop(name)[1] for name in (RIGHT, f"{RIGHT}_gp"))
+            right, limit = (contents.pop(name)[1] for name in (RIGHT, f"{RIGHT}_gp"))
             sets = dict(zip(self.made.sets, self.made.counts, strict=True))
-            variables |= choice.variables(
-                right, limit, self.grid.temperatures, sets, self.made.choices
+            contents |= choice.variables(
+                right, limit, temperatures, sets, self.made.choices
             )
-        if self.run.kernels:
-            variables |= kernels_of_paths(self.problem)
-        return self.labelled(variables, results)
+        if self.options.kernels:
+            contents |= kernels_of_paths(self.problem)
+        return contents
 
 
 def of_saddle(found: bpkr.Solution) -> dict[str, Any]:

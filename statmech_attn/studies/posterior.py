@@ -1,7 +1,7 @@
 """Posteriors at finite width: exact law of the order parameters, or all weights."""
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,24 +11,23 @@ import numpy as np
 from scipy import stats
 
 from statmech_attn import bpkr, extras
-from statmech_attn.kinds import SAMPLERS
+from statmech_attn.bpkr.points import order_parameters
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import Arrays, Assembled, Results, Tick
+from statmech_attn.scan import Tick
 from statmech_attn.statistics import share_error, summary
 from statmech_attn.studies import learning, spec
 from statmech_attn.studies.bpkr_tables import PosteriorRun, PosteriorStudy
-from statmech_attn.studies.learning import Dimensions, Learning
+from statmech_attn.studies.examples import Learning
 from statmech_attn.studies.order_parameter import alignment_and_scores
 
 
-SETS = ("test_set",)
 EXACT_LAW = "order-parameter"  # the method that samples no weights
 WARMUP = 500  # steps of sampling weights, when not given
 OF_DRAWS = ("_stderr", "_std", "_n_eff", "_r_hat")
 VARIABLES = Variables(
-    learning.order_parameters(
+    order_parameters(
         "width", " ".join((*OF_DRAWS, "_draws")),
         "`_draws`, evenly chosen, have chain and draw after width",
     ),
@@ -87,69 +86,36 @@ class PosteriorWork(learning.LearningWork):
     """A posterior at every width and temperature, each with a key of its own."""
 
     title = "sampling"
-    labels = VARIABLES
+    variables = VARIABLES
+    numbers = ("U_1", "U_a", "predictor_mean", "accuracy")
 
     def __init__(self, study: PosteriorStudy):
         require_numpyro()
-        self.run = study.run
+        self.options = study.run
         self.keeps_blocks = study.keeps_blocks
-        self.key = jax.random.key(self.run.seed)
+        self.key = jax.random.key(self.options.seed)
         super().__init__(study)
 
     def check(self, problem: bpkr.Problem) -> None:
         where = "weight space" if self.keeps_blocks else "the exact law"
         problem.check_finite_width(where)
 
-    def dimensions(self) -> Dimensions:
-        test, task = ("test",), self.made
-        dimensions: Dimensions = {}
-        for name in (*(f"U_{l}" for l in range(1, len(task.heads) + 1)), "U_a"):
-            dims = () if name == "U_a" else task.path_dims(int(name[2:]))
-            dimensions |= {f"{name}{part}": dims for part in ("", *OF_DRAWS)}
-            if self.run.stored:
-                dimensions[f"{name}_draws"] = ("chain", "draw", *dims)
-        for name in ("predictor_mean", "predictor_variance", "accuracy"):
-            dims = () if name == "accuracy" else test
-            dimensions |= {name: dims, f"{name}_stderr": dims}
-        dimensions["kernel_overlap"] = ("rank",)
-        of_heads = ("head_score", "head_score_floor")
-        dimensions |= dict.fromkeys(of_heads, ("attention_head",))
-        if task.sets:
-            dimensions |= dict.fromkeys(("accuracy_sets", "accuracy_sets_stderr"), SETS)
-        return dimensions | dict.fromkeys(self._diagnostics(), ())
-
-    def _diagnostics(self) -> list[str]:
-        names = ["divergences", "leapfrog_steps"]
-        names += ["step_size"] if self.keeps_blocks else []
-        (sampler,) = SAMPLERS.named(self.run.method)
-        names += ["bfmi"] if sampler.momenta else []
-        return names + (["log_evidence", "log_evidence_stderr"] * self.run.evidence)
-
-    def rows(
-        self, first: int, stop: int, tick: Tick, folder: Path | None
-    ) -> Iterator[dict[str, Any]]:
-        for number in range(first, stop):
-            part = folder and folder / f"point_{number:03d}"
-            sampled = self._sampled(number, Ticking(tick), part)
-            row = _described(sampled, self.made, self.run.stored)
-            theory = self.at(number).theory(row["U_1"])
-            U = [row[f"U_{layer}"] for layer in range(1, len(self.made.heads) + 1)]
-            yield row | alignment_and_scores(theory, U, row["U_a"])
+    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
+        draws = self._sampled(number, Ticking(tick), folder)
+        row = _described(draws, self.made, self.options.stored)
+        theory = self.at(number).theory(row["U_1"])
+        U = [row[f"U_{layer}"] for layer in range(1, len(self.made.heads) + 1)]
+        return row | alignment_and_scores(theory, U, row["U_a"])
 
     def _sampled(self, number: int, report: Reporter, folder: Path | None) -> Sampled:
         key, problem = jax.random.fold_in(self.key, number), self.at(number)
         study = spec.dump(self.study.model_dump(exclude_none=True))
         return sampled(
-            key, problem, self.made, self.run, report, folder=folder, study=study
+            key, problem, self.made, self.options, report, folder=folder, study=study
         )
 
-    def not_finite(self, arrays: Arrays) -> np.ndarray:
-        return learning.lacking(arrays, "U_1", "U_a", "predictor_mean", "accuracy")
-
-    def assemble(self, results: Results) -> Assembled:
-        assembled = self.labelled(self.variables(results), results)
-        assembled.dataset.attrs["method"] = self.run.method
-        return assembled
+    def attributes(self) -> dict[str, Any]:
+        return super().attributes() | {"method": self.options.method}
 
 
 class Ticking(Silent):

@@ -24,12 +24,13 @@ from jaxtyping import Array, Float
 
 from statmech_attn import bpkr, extras
 from statmech_attn.bpkr import check_finite_width, prior, pruning
+from statmech_attn.bpkr.newton import RESULT_WORDS
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
+from statmech_attn.scan import Arrays, Contents, lacking, Points, Tick
 from statmech_attn.statistics import mean_of_known, paired_error, share_error
-from statmech_attn.studies import build, one_shot, order_parameter
+from statmech_attn.studies import build, one_shot
 from statmech_attn.studies.examples import Learning
-from statmech_attn.studies.learning import Dimensions, lacking, learning
+from statmech_attn.studies.learning import learning
 from statmech_attn.studies.one_shot_sets import key_of
 from statmech_attn.studies.pruning_table import LearnedPruningStudy, PruningStudy
 from statmech_attn.studies.trained import load_trained
@@ -79,7 +80,7 @@ VARIABLES = Variables(
     ),
     Variable(
         "result", "restart", "how the iteration ended", "1", "result",
-        flags=order_parameter.WORDS,
+        flags=RESULT_WORDS,
     ),
     Variable(
         "U_1", "restart path_1 path_1_pair",
@@ -116,11 +117,11 @@ class Network(NamedTuple):
     parts: Callable[[Any], Float[Array, "Q Pi"]]
 
 
-class PruningWork(OneRound):
+class PruningWork(Points):
     """Scores of heads, and what the network loses without them."""
 
     title = "pruning"
-    batch = 1
+    variables = VARIABLES
     alone = True
     empty: Mapping[str, int] = {"result": -1}
 
@@ -131,6 +132,7 @@ class PruningWork(OneRound):
         self.learned = one_shot.learned(self.trained, study.task.trained)
         self._check(self.heads)
         self.source = one_shot.source(study.task, self.trained)
+        self.axes = {"restart": np.arange(len(self.trained.transformers))}
 
     def _begin(self, study) -> None:
         if study.run.exact and importlib.util.find_spec("numpyro") is None:
@@ -138,11 +140,11 @@ class PruningWork(OneRound):
                 extras.needed("the exact law", "numpyro", "sampling")
                 + " Or set run.exact = false."
             )
-        self.study, self.run = study, study.run
+        self.study, self.options = study, study.run
 
     def _check(self, heads: tuple[int, ...]) -> None:
         """Refuse widths that the exact law does not have."""
-        if self.run.exact:
+        if self.options.exact:
             network = self.study.network
             widths = prior.prior(network.width, heads).widths
             check_finite_width(widths, network.temperature, "the exact law")
@@ -163,10 +165,6 @@ class PruningWork(OneRound):
         return prior.branches(self.heads, self.skip)
 
     @property
-    def total(self) -> int:
-        return len(self.trained.transformers)
-
-    @property
     def tested(self) -> list[str]:
         """Names of the test sets."""
         return self.source.images.tested
@@ -185,33 +183,6 @@ class PruningWork(OneRound):
             for head in bpkr.path_names([count], b)
         ]
 
-    def dimensions(self) -> Dimensions:
-        """What is stored of a network, with its dimensions there."""
-        head, sets, paths = "attention_head", "test_set", ("path_1", "path_1_pair")
-        dimensions: Dimensions = {"result": (), "U_1": paths, "U_1_exact": paths}
-        dimensions |= {f"U_1_exact_{part}": paths for part in OF_DRAWS}
-        dimensions |= {"divergences": (), "pruning_score": ("order", head)}
-        dimensions["head_score_floor"] = (head,)
-        for name, dims in (
-            ("accuracy_sets", (sets,)),
-            ("accuracy_pruned", (head, sets)),
-            ("accuracy_drop", (head, sets)),
-            ("accuracy_cumulative", ("order", "n_pruned", sets)),
-        ):
-            dimensions |= {name: dims, f"{name}_stderr": dims}
-        return dimensions | {"rank_correlation": ("order", sets)}
-
-    def compute(
-        self, chunk: Chunk, payload: None, tick: Tick, folder: Path | None
-    ) -> Arrays:
-        """The rows of a chunk."""
-        rows = []
-        for number in range(chunk.first, chunk.stop):
-            tick(0.0)
-            rows.append(self._row(number))
-            tick(1.0)
-        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
     def attended(self, number: int) -> Learning:
         """The examples of a network as its heads attend them."""
         if number not in self.learned:
@@ -229,9 +200,9 @@ class PruningWork(OneRound):
             lambda xi: pruning.contributions(weights, xi),
         )
 
-    def _row(self, number: int) -> dict[str, Any]:
+    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
         task = self.attended(number)
-        key = lambda purpose: key_of(self.run.seed, purpose, number)
+        key = lambda purpose: key_of(self.options.seed, purpose, number)
         problem = bpkr.Problem(
             *task.data,
             heads=task.heads,
@@ -252,7 +223,7 @@ class PruningWork(OneRound):
             ]
         )
         orders = pruning.random_orders(
-            key(RANDOM_ORDERS), self.branches, self.run.random_orders
+            key(RANDOM_ORDERS), self.branches, self.options.random_orders
         )
         sets = task.sets or {"test": (task.xi_test, task.Y_test)}
         lost = [
@@ -281,12 +252,15 @@ class PruningWork(OneRound):
     def _exact_law(self, problem: bpkr.Problem, key) -> dict[str, Any]:
         """Mean and diagnostics of U_1 under the exact law; NaN where it is off."""
         names = ["U_1_exact", *(f"U_1_exact_{part}" for part in OF_DRAWS)]
-        if not self.run.exact:
+        if not self.options.exact:
             paths = problem.xi.shape[2]
             unknown = dict.fromkeys(names, np.full((paths, paths), np.nan))
             return unknown | {"divergences": np.nan}
         drawn = problem.posterior(
-            key, draws=self.run.draws, warmup=self.run.warmup, chains=self.run.chains
+            key,
+            draws=self.options.draws,
+            warmup=self.options.warmup,
+            chains=self.options.chains,
         )
         of_draws = drawn.summary[0]
         values = [of_draws.mean, *(getattr(of_draws, part) for part in OF_DRAWS)]
@@ -298,34 +272,22 @@ class PruningWork(OneRound):
         lost = lacking(arrays, "accuracy_sets")
         return lost | (lacking(arrays, "U_1") & (arrays["result"] == 0))
 
-    def pilot(self) -> None:
-        """How long a network takes, only its iterations can tell."""
-
-    def assemble(self, results: Results) -> Assembled:
-        variables: dict[str, Any] = {
-            name: (("restart", *dims), results.column(name))
-            for name, dims in self.dimensions().items()
-        }
+    def derived(self, columns: Contents) -> Contents:
+        """The mean correlation of the trainings, and the layer of every head."""
         layers = [layer + 1 for layer, _ in pruning.heads_in_order(self.branches)]
-        variables["head_layer"] = ("attention_head",), layers
-        failure = results.failure()
-        correlation = mean_of_known(variables["rank_correlation"][1])
+        columns["head_layer"] = ("attention_head",), layers
+        correlation = mean_of_known(columns["rank_correlation"][1])
         for ending, value in zip(("", "_stderr"), correlation, strict=True):
             dims = ("order", "test_set")
-            variables[f"rank_correlation_mean{ending}"] = (dims, value)
-        if failure.any():
-            variables["failure"] = (("restart",), failure)
-        dataset = VARIABLES.labelled(variables, self._coordinates()).assign_attrs(
-            kind=self.study.kind, task=self.description
-        )
-        if failure.any():
-            dataset.attrs["failure_reasons"] = results.reasons()
-        return Assembled(dataset)
+            columns[f"rank_correlation_mean{ending}"] = dims, value
+        return columns
 
-    def _coordinates(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, str]:
+        return {"kind": self.study.kind, "task": self.description}
+
+    def coordinates(self) -> dict[str, Any]:
         paths, heads = bpkr.path_names(self.heads, self.skip), self.branches
         return {
-            "restart": np.arange(self.total),
             "order": list(ORDERS),
             "attention_head": list(self.names),
             "n_pruned": np.arange(sum(heads) - len(heads) + 1),
@@ -343,10 +305,7 @@ class LearnedPruningWork(PruningWork):
         self._begin(study)
         self.made = learning(study.task)
         self._check(self.heads)
-
-    @property
-    def total(self) -> int:
-        return 1
+        self.axes = {"restart": np.arange(1)}
 
     @property
     def heads(self) -> tuple[int, ...]:

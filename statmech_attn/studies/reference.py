@@ -219,7 +219,7 @@ def variables() -> str:
 def _meanings(variable) -> str:
     if not variable.flags:
         return ""
-    return f"{'bits' if variable.masks else 'flags'}: {', '.join(variable.flags)}"
+    return f"{'bits' if variable.masks else 'flags'}: {', '.join(variable.meanings)}"
 
 
 def _cell(text: str) -> str:

@@ -1,9 +1,8 @@
 """Gradient descent of all weights over widths, temperatures and initial weights."""
 
 import hashlib
-import math
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,14 @@ import jax
 import numpy as np
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr.points import order_parameters
 from statmech_attn.labels import Variable, Variables, words
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import Arrays, Assembled, Pilot, Results, Tick
+from statmech_attn.scan import Arrays, lacking, Pilot, Tick
 from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.studies import learning, spec
 from statmech_attn.studies.bpkr_tables import TrainingStudy
-from statmech_attn.studies.learning import Dimensions
 from statmech_attn.training import DIVERGED, RESULTS, Trained, Trainer
 
 
@@ -50,7 +49,7 @@ LOSS = Variable(
     note=_AFTER,
 )
 VARIABLES = Variables(
-    learning.order_parameters("width restart"),
+    order_parameters("width restart"),
     LOSS,
     Variable(
         "loss_data", "width restart step", "squared errors over 2 T", "1",
@@ -86,36 +85,22 @@ class TrainingWork(learning.LearningWork):
     """Networks trained from draws of their prior, each with a key of its own."""
 
     title = "training"
-    labels = VARIABLES
+    variables = VARIABLES
     keeps_blocks = True
-    axes = (*learning.POINT, "restart")
     empty: Mapping[str, int] = {"training_result": -1}
 
     def __init__(self, study: TrainingStudy):
-        super().__init__(study)
-        self.run, self.descent = study.run, study.run.descent
-        self.key = jax.random.key(self.run.seed)
+        super().__init__(study, restart=np.arange(study.run.restarts))
+        self.options, self.descent = study.run, study.run.descent
+        self.key = jax.random.key(self.options.seed)
         self._trainers: dict[int, Trainer] = {}
         self._compiling = threading.Lock()
-        for number in range(0, self.total, self.run.restarts):
+        for number in range(0, self.total, self.options.restarts):
             self.posterior(number)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (*self.grid.shape, self.run.restarts)
-
-    def dimensions(self) -> Dimensions:
-        layers = range(1, len(self.made.heads) + 1)
-        dimensions: Dimensions = {f"U_{l}": self.made.path_dims(l) for l in layers}
-        dimensions |= {name: ("step",) for name in ("loss", "loss_data", "loss_prior")}
-        names = ("U_a", "accuracy", "accuracy_train", "loss_gradient_norm")
-        dimensions |= dict.fromkeys((*names, "training_steps", "training_result"), ())
-        return dimensions | {"predictor": ("test",)}
 
     def posterior(self, number: int) -> weight_space.WeightPosterior:
         """The posterior whose maximum a point looks for."""
-        problem = self.at(number // self.run.restarts)
-        posterior = weight_space.posterior(problem, reduced=False)
+        posterior = weight_space.posterior(self.at(number), reduced=False)
         return posterior.with_traced_temperature()
 
     def start(self, number: int, problem: weight_space.WeightPosterior):
@@ -124,7 +109,7 @@ class TrainingWork(learning.LearningWork):
 
     def trainer(self, number: int) -> Trainer:
         """Compiled once for every width."""
-        width = number // (self.run.restarts * len(self.grid.temperatures))
+        width = number // (self.options.restarts * len(self.grid.temperatures))
         with self._compiling:
             if width not in self._trainers:
                 problem = self.posterior(number)
@@ -133,18 +118,14 @@ class TrainingWork(learning.LearningWork):
                 self._trainers[width] = Trainer(terms, self.descent, problem, start)
             return self._trainers[width]
 
-    def rows(
-        self, first: int, stop: int, tick: Tick, folder: Path | None
-    ) -> Iterator[dict[str, Any]]:
-        for number in range(first, stop):
-            problem, trainer = self.posterior(number), self.trainer(number)
-            start = self.start(number, problem)
-            store = self._store(number, (problem, start), folder)
-            after = lambda steps: tick(steps / self.descent.steps)
-            trained = trainer.run(problem, start, store, after)
-            yield self._described(problem, trained)
+    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
+        problem, trainer = self.posterior(number), self.trainer(number)
+        start = self.start(number, problem)
+        store = self._store((problem, start), folder)
+        after = lambda steps: tick(steps / self.descent.steps)
+        return self._described(problem, trainer.run(problem, start, store, after))
 
-    def _store(self, number: int, given, folder: Path | None):
+    def _store(self, given, folder: Path | None):
         """Where blocks are kept; `given` is what they depend on beside the study."""
         if folder is None:
             return BlockMemory(warmup=0)
@@ -152,7 +133,7 @@ class TrainingWork(learning.LearningWork):
         for array in jax.tree.leaves(given):
             digest.update(np.asarray(array).tobytes())
         return BlockFolder(
-            folder / f"point_{number:03d}",
+            folder,
             warmup=0,
             run=digest.hexdigest(),
             report=Silent(),
@@ -183,7 +164,7 @@ class TrainingWork(learning.LearningWork):
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         """Without numbers though it did not diverge."""
-        lost = learning.lacking(arrays, "U_1", "U_a", "predictor", "accuracy")
+        lost = lacking(arrays, "U_1", "U_a", "predictor", "accuracy")
         return lost & (arrays["training_result"] != DIVERGED)
 
     def pilot(self) -> Pilot:
@@ -192,14 +173,9 @@ class TrainingWork(learning.LearningWork):
         problem, trainer = self.posterior(number), self.trainer(number)
         seconds = trainer.block_seconds(problem, self.start(number, problem))
         blocks = self.descent.steps // self.descent.block_size
-        sizes = self.sizes() | {"step": len(self.descent.recorded)}
-        rows = [
-            math.prod(sizes[d] for d in dims) for dims in self.dimensions().values()
-        ]
-        return Pilot(seconds * blocks, trainer.memory, stored=8 * sum(rows))
+        overlaps = [size**2 for size in self.problem.sizes]
+        stored = sum(overlaps) + 3 * len(self.descent.recorded) + self.made.Y_test.size
+        return Pilot(seconds * blocks, trainer.memory, stored=8 * stored)
 
-    def assemble(self, results: Results) -> Assembled:
-        dataset = self.labelled(self.variables(results), results).dataset
-        steps = ("step", np.array(self.descent.recorded), STEP.attributes())
-        restarts = ("restart", np.arange(self.run.restarts), RESTART.attributes())
-        return Assembled(dataset.assign_coords(step=steps, restart=restarts))
+    def coordinates(self) -> dict[str, Any]:
+        return super().coordinates() | {"step": np.array(self.descent.recorded)}

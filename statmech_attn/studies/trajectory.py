@@ -126,7 +126,7 @@ class Trajectories(OneRound):
                 "run a bifurcation study."
             )
 
-    def compute(
+    def rows(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
         """(points, time, ...) of every name."""

@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Int
 
 from statmech_attn import extras, presentation
 from statmech_attn.batches import Compiled
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.training.options import Descent
 from statmech_attn.training.results import (
@@ -79,11 +79,11 @@ class Trained(NamedTuple):
     result: int
 
     _shown = (
-        Shown("result", "result", flags=RESULTS),
-        Shown("steps", "steps"),
-        Shown("loss", "loss on the data", "record", value="data"),
-        Shown("loss_prior", "loss of the prior", "record", value="prior"),
-        Shown("gradient_norm", "norm of the gradient at the end"),
+        Variable("result", "", "result", flags=RESULTS),
+        Variable("steps", "", "steps"),
+        Variable("loss", "record", "loss on the data", value="data"),
+        Variable("loss_prior", "record", "loss of the prior", value="prior"),
+        Variable("gradient_norm", "", "norm of the gradient at the end"),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

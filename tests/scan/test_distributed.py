@@ -61,7 +61,7 @@ class Toy:
             return np.zeros(chunk.size)
         return earlier.column("x", 0)[chunk.first : chunk.stop]
 
-    def compute(self, chunk, payload, tick, folder):
+    def rows(self, chunk, payload, tick, folder):
         if self._seen:
             (self._seen / f"{time.monotonic_ns()}-{os.getpid()}").touch()
         time.sleep(self._seconds)

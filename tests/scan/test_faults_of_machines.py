@@ -135,7 +135,7 @@ def test_a_disk_that_fills_while_chunks_are_written(
     toy, study, small_disk, expected, leave
 ):
     path, output = study(points=20, width=2000), small_disk / "out.h5"
-    ordinary = toy.ToyWork.compute
+    ordinary = toy.ToyWork.rows
     full = []
 
     def compute_and_fill(self, chunk, *rest):
@@ -144,7 +144,7 @@ def test_a_disk_that_fills_while_chunks_are_written(
         return ordinary(self, chunk, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(toy.ToyWork, "compute", compute_and_fill)
+        patch.setattr(toy.ToyWork, "rows", compute_and_fill)
         with pytest.raises(OSError, match="No space left on device") as caught:
             compute(path, output)
     assert "\n" not in str(caught.value) and str(chunks(output)) in str(caught.value)

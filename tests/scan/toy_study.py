@@ -73,7 +73,7 @@ class ToyWork:
             return 0.0
         return np.nanmean(earlier.column("x", chunk.round - 1))
 
-    def compute(self, chunk, payload, tick, folder):
+    def rows(self, chunk, payload, tick, folder):
         rows = []
         for number in range(chunk.first, chunk.stop):
             if number in self.study.raises:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from statmech_attn import storage
-from statmech_attn.studies.one_shot_training import named, VARIABLES, weight_dimensions
+from statmech_attn.studies.one_shot_training import named, VARIABLES
 from statmech_attn.tasks.one_shot import Setting
 from statmech_attn.training import initial, Transformer
 
@@ -32,10 +32,9 @@ def write_trained(
         codes: indices into `training.RESULTS`, one for each network.
     """
     rows = [named(network) for network in networks]
-    dims = weight_dimensions(len(networks[0].heads))
     variables = {
-        name: (("restart", *dims[name]), np.stack([row[name] for row in rows]))
-        for name in dims
+        name: (VARIABLES.dims(name), np.stack([row[name] for row in rows]))
+        for name in rows[0]
     }
     variables["training_result"] = (("restart",), np.asarray(codes, np.int8))
     sizes = {

@@ -154,7 +154,7 @@ def test_all_sizes_and_chunks_share_one_compiled_program(caplog):
     work = studies.work(studies.parse(with_run(SIMULATIONS, stored=0)), 4)
     with jax.log_compiles():
         for first in range(0, 24, 6):
-            work.compute(Chunk(0, 0, first, first + 6), None, lambda _: None, None)
+            work.rows(Chunk(0, 0, first, first + 6), None, lambda _: None, None)
     compiled = [
         record
         for record in caplog.records
@@ -171,13 +171,13 @@ def test_a_chunk_is_dropped_at_a_tick(tree):
         raise Stopped
 
     with pytest.raises(Stopped):
-        work.compute(Chunk(0, 0, 0, 4), None, tick, None)
+        work.rows(Chunk(0, 0, 0, 4), None, tick, None)
 
 
 @pytest.mark.parametrize("tree", [TRAJECTORIES, SIMULATIONS])
 def test_rows_without_numbers_are_named(tree):
     work = studies.work(studies.parse(tree), 4)
-    rows = work.compute(Chunk(0, 0, 0, 3), None, lambda _: None, None)
+    rows = work.rows(Chunk(0, 0, 0, 3), None, lambda _: None, None)
     assert work.not_finite(rows).tolist() == [False] * 3
     rows["A" if "A" in rows else "mean"][1, 2] = np.nan
     assert work.not_finite(rows).tolist() == [False, True, False]

@@ -83,7 +83,7 @@ def test_a_study_is_the_trajectory_of_its_problem(solved):
 
 
 def test_samples_do_not_depend_on_the_chunk(sampled):
-    rows = spins().compute(Chunk(0, 0, 6, 12), None, lambda _: None, None)
+    rows = spins().rows(Chunk(0, 0, 6, 12), None, lambda _: None, None)
     m = rows["m_o_se"].reshape(2, 3, 4, 1)
     large = sampled.sel(n_spins=100)
     assert sampled.n_spins.values.tolist() == [50, 100]
@@ -99,7 +99,7 @@ def test_a_sample_is_that_of_the_library():
     for place in (0, 0, 2):
         key = jax.random.fold_in(key, place)
     plan = montecarlo.extensive_plan(problem, one, [1.0], n_spins=50, steps=3)
-    rows = spins().compute(Chunk(0, 0, 2, 3), None, lambda _: None, None)
+    rows = spins().rows(Chunk(0, 0, 2, 3), None, lambda _: None, None)
     assert np.allclose(rows["C"][0], plan.sample(key).C, atol=1e-6)
 
 
@@ -303,7 +303,7 @@ def test_no_retrieval_is_said_and_the_point_is_left_out(monkeypatch):
 
     monkeypatch.setattr(extensive, "capacity", lost)
     with pytest.raises(RuntimeError, match="no pattern is retrieved down to alpha"):
-        capacity().compute(Chunk(0, 0, 0, 1), None, lambda _: None, None)
+        capacity().rows(Chunk(0, 0, 0, 1), None, lambda _: None, None)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_the_error_of_a_capacity_has_that_of_lags_and_of_the_rule(
 
     monkeypatch.setattr(CapacityWork, "_fold", fold)
     work = capacity(**with_run(CAPACITY, contexts=[context], **changes))
-    rows = work.compute(Chunk(0, 0, 0, 1), None, lambda _: None, None)
+    rows = work.rows(Chunk(0, 0, 0, 1), None, lambda _: None, None)
     assert rows["capacity"] == [0.25] and rows["retrieved_overlap"] == [0.8]
     assert rows["capacity_error"] == pytest.approx([error])
     assert calls == asked

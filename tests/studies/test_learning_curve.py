@@ -41,7 +41,7 @@ def with_run(**changes):
 
 
 def rows(work, first, stop):
-    return work.compute(Chunk(0, 0, first, stop), None, lambda _: None, None)
+    return work.rows(Chunk(0, 0, first, stop), None, lambda _: None, None)
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,7 @@ def file(found, tmp_path_factory):
 
 
 def rows(work, first, stop, tick=lambda points: None, folder=None):
-    return work.compute(Chunk(0, 0, first, stop), None, tick, folder)
+    return work.rows(Chunk(0, 0, first, stop), None, tick, folder)
 
 
 @pytest.mark.slow

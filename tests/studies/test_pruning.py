@@ -330,7 +330,7 @@ def test_rank_correlations_are_of_each_network_and_on_average(learned, found):
 
 @slow
 def test_a_network_does_not_depend_on_the_others_of_its_chunk(work, found):
-    alone = work.compute(Chunk(1, 0, 2, 3), None, lambda points: None, None)
+    alone = work.rows(Chunk(1, 0, 2, 3), None, lambda points: None, None)
     for name, rows in alone.items():
         assert np.array_equal(rows[0], found[name].values[2], equal_nan=True)
 
@@ -362,7 +362,7 @@ def test_scores_of_the_exact_law_are_those_of_its_mean(folder):
         update={"network": narrow.network.model_copy(update={"width": 3})}
     )
     work = PruningWork(narrow)
-    row = work.compute(Chunk(0, 0, 2, 3), None, lambda points: None, None)
+    row = work.rows(Chunk(0, 0, 2, 3), None, lambda points: None, None)
     made = work.attended(2)
     problem = bpkr.Problem(*made.data, heads=HEADS, width=3, temperature=0.5)
     key = key_of(0, EXACT_LAW, 2)

@@ -69,7 +69,7 @@ def test_held_out_examples_are_a_random_part_that_is_not_learned_from(made):
 
 
 def test_points_do_not_depend_on_the_chunk(made, found):
-    alone = made.compute(Chunk(0, 0, 3, 4), None, lambda _: None, None)
+    alone = made.rows(Chunk(0, 0, 3, 4), None, lambda _: None, None)
     for name in ("error_test", "log_evidence"):
         assert alone[name].item() == found[name][1, 1].item()
 

@@ -32,7 +32,7 @@ def changed(**run):
 
 
 def rows(work, first, stop, tick=lambda points: None, folder=None):
-    return work.compute(Chunk(0, 0, first, stop), None, tick, folder)
+    return work.rows(Chunk(0, 0, first, stop), None, tick, folder)
 
 
 @pytest.fixture(scope="module")

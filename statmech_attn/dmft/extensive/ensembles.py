@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from statmech_attn import presentation
 from statmech_attn.dmft.patterns import KINDS
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 ROUNDING = 1e-12
@@ -36,8 +36,10 @@ class Ensemble(eqx.Module):
     is_cycle: bool = eqx.field(static=True)
 
     _shown = (
-        Shown("is_cycle", "cycle construction"),
-        Shown("correlations", "correlations of the kinds", "kind kind_2", symbol="ρ"),
+        Variable("is_cycle", "", "cycle construction"),
+        Variable(
+            "correlations", "kind kind_2", "correlations of the kinds", symbol="ρ"
+        ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

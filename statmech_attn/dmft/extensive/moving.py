@@ -37,7 +37,7 @@ from statmech_attn.dmft.extensive.stationary import (
     settle,
 )
 from statmech_attn.dynamics import continuation
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 FINE, COARSE = 32, 24  # terms of the series
@@ -154,8 +154,8 @@ class MovingState(eqx.Module):
     problem: continuation.Problem
 
     _shown = (
-        Shown("m", "overlaps with the patterns recalled so far", "lag"),
-        Shown("S", "correlations of the value overlaps", "lag", symbol="S^{vv}"),
+        Variable("m", "lag", "overlaps with the patterns recalled so far"),
+        Variable("S", "lag", "correlations of the value overlaps", symbol="S^{vv}"),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

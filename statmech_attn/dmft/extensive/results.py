@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float
 from statmech_attn import presentation
 from statmech_attn.dmft.extensive.loaded import LoadedNetwork
 from statmech_attn.dmft.extensive.order import Order
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 class Values(eqx.Module):
@@ -43,11 +43,11 @@ class Values(eqx.Module):
     noise: Float[Array | np.ndarray, "*batch n n"]
 
 
-def _row(name: str, words: str, dims: str, symbol: str, line: bool = True) -> Shown:
-    return Shown(
+def _row(name: str, words: str, dims: str, symbol: str, line: bool = True) -> Variable:
+    return Variable(
         name,
-        words,
         dims,
+        words,
         symbol=symbol,
         value=f"value.{name}",
         error=f"error.{name}",
@@ -76,11 +76,11 @@ class Trajectory(eqx.Module):
     jitter: Float[Array | np.ndarray, "*batch"] | float = 0.0
 
     _shown = (
-        Shown("method", "method"),
-        Shown("trajectories", "effective trajectories"),
-        Shown("reached", "error as small as asked"),
-        Shown("jitter", "largest negative variance of the noise"),
-        Shown("positive", "negative variances within the errors"),
+        Variable("method", "", "method"),
+        Variable("trajectories", "", "effective trajectories"),
+        Variable("reached", "", "error as small as asked"),
+        Variable("jitter", "", "largest negative variance of the noise"),
+        Variable("positive", "", "negative variances within the errors"),
         _row("m_o_se", "semantic overlap with the outputs", "time pattern", "m^o"),
         _row("A", "attention vector", "time pattern", "A"),
         _row("weights", "attention weights", "time age", "p_d"),

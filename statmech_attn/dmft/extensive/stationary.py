@@ -31,7 +31,7 @@ from statmech_attn.dmft.extensive.gaussian import mean_and_slope, product, Rule,
 from statmech_attn.dmft.extensive.loaded import Cells, cells, LoadedNetwork
 from statmech_attn.dmft.network import Network
 from statmech_attn.dynamics import continuation
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 PARAMETERS = ("alpha", "beta", "gamma")
@@ -147,9 +147,9 @@ class StationaryState(eqx.Module):
     problem: continuation.Problem
 
     _shown = (
-        Shown("A", "attention vector", "pattern"),
-        Shown("S", "correlations of the value overlaps", "lag", symbol="S^{vv}"),
-        Shown("S_qk", "correlations of query with key", "age", symbol="S^{qk}"),
+        Variable("A", "pattern", "attention vector"),
+        Variable("S", "lag", "correlations of the value overlaps", symbol="S^{vv}"),
+        Variable("S_qk", "age", "correlations of query with key", symbol="S^{qk}"),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
@@ -181,10 +181,10 @@ class Capacity(eqx.Module):
     branch: continuation.Solution
 
     _shown = (
-        Shown("free", "free parameter"),
-        Shown("value", "end of retrieval", error="error"),
-        Shown("overlap", "overlaps at the end", "pattern", symbol="A"),
-        Shown("noise", "multiplier of noise in the correlations"),
+        Variable("free", "", "free parameter"),
+        Variable("value", "", "end of retrieval", error="error"),
+        Variable("overlap", "pattern", "overlaps at the end", symbol="A"),
+        Variable("noise", "", "multiplier of noise in the correlations"),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

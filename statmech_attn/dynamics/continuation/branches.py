@@ -36,7 +36,7 @@ from statmech_attn.dynamics.continuation.special import (
     SpecialPoint,
 )
 from statmech_attn.dynamics.options import Settings
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 HALVINGS = 12  # of the step on which a branch leaves its range
@@ -107,38 +107,38 @@ class Solution(eqx.Module):
         form = lambda s: s.form.coefficient if s.form else np.nan
         turned = lambda s: (s.form.criticality if s.form else "") or "none"
         return (
-            Shown("result", "result", flags=RESULTS),
-            Shown("period", "iterates after which the orbit closes", symbol="k"),
-            Shown(self.free, f"parameter {self.free}", "point", value="values"),
-            Shown("stable", "stable", "point"),
-            Shown("x", "a point of the cycle", "point coordinate", line=False),
-            Shown(
+            Variable("result", "", "result", flags=RESULTS),
+            Variable("period", "", "iterates after which the orbit closes", symbol="k"),
+            Variable(self.free, "point", f"parameter {self.free}", value="values"),
+            Variable("stable", "point", "stable"),
+            Variable("x", "point coordinate", "a point of the cycle", line=False),
+            Variable(
                 "multiplier",
-                "multipliers",
                 "point coordinate",
+                "multipliers",
                 symbol="μ",
                 value="multipliers",
                 line=False,
             ),
-            Shown("arclength", "arclength", "point", symbol="s", line=False),
-            Shown(
-                "special_kind", "bifurcations", "special", value=of(lambda s: s.kind)
+            Variable("arclength", "point", "arclength", symbol="s", line=False),
+            Variable(
+                "special_kind", "special", "bifurcations", value=of(lambda s: s.kind)
             ),
-            Shown(
+            Variable(
                 f"special_{self.free}",
-                f"{self.free} of the bifurcations",
                 "special",
+                f"{self.free} of the bifurcations",
                 value=of(lambda s: s.value),
                 error="special_error",
             ),
-            Shown(
+            Variable(
                 "special_coefficient",
-                "coefficients of their normal forms",
                 "special",
+                "coefficients of their normal forms",
                 value=of(form),
             ),
-            Shown(
-                "special_criticality", "their criticality", "special", value=of(turned)
+            Variable(
+                "special_criticality", "special", "their criticality", value=of(turned)
             ),
         )
 

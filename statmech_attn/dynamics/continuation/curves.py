@@ -38,7 +38,7 @@ from statmech_attn.dynamics.continuation.extended import (
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CLOSED, RESULTS, UNFINISHED
 from statmech_attn.dynamics.options import Settings
-from statmech_attn.presentation import quantity, Shown
+from statmech_attn.presentation import quantity, Variable
 
 
 CURVE_RESULTS = (*RESULTS, "resonance")  # a Neimark-Sacker curve ends at 1:1 or 1:2
@@ -73,13 +73,13 @@ class CriticalPoint(eqx.Module):
     tests: dict[str, float]
 
     _shown = (
-        Shown("value", "both parameters", "parameter", symbol="p", value="values"),
-        Shown("coefficient", "coefficient of the normal form"),
-        Shown("rotation_number", "turns per period of the cycle", symbol="ρ"),
-        Shown(
-            "multiplier", "multipliers", "coordinate", symbol="μ", value="multipliers"
+        Variable("value", "parameter", "both parameters", symbol="p", value="values"),
+        Variable("coefficient", "", "coefficient of the normal form"),
+        Variable("rotation_number", "", "turns per period of the cycle", symbol="ρ"),
+        Variable(
+            "multiplier", "coordinate", "multipliers", symbol="μ", value="multipliers"
         ),
-        Shown("x", "a point of the cycle", "coordinate", value="state", line=False),
+        Variable("x", "coordinate", "a point of the cycle", value="state", line=False),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

@@ -15,7 +15,7 @@ from statmech_attn.dynamics.continuation.arclength import correct
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CONVERGED, RESULTS
 from statmech_attn.dynamics.options import Settings
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 RETURNED = 1e-7  # relative distance of a point that counts as the same
@@ -46,15 +46,15 @@ class Cycle(eqx.Module):
     iterations: int
 
     _shown = (
-        Shown("result", "result", flags=RESULTS),
-        Shown("value", "parameter", symbol="p"),
-        Shown("x", "a point of the cycle", "coordinate"),
-        Shown("period", "smallest period", symbol="k"),
-        Shown(
-            "multiplier", "multipliers", "coordinate", symbol="μ", value="multipliers"
+        Variable("result", "", "result", flags=RESULTS),
+        Variable("value", "", "parameter", symbol="p"),
+        Variable("x", "coordinate", "a point of the cycle"),
+        Variable("period", "", "smallest period", symbol="k"),
+        Variable(
+            "multiplier", "coordinate", "multipliers", symbol="μ", value="multipliers"
         ),
-        Shown("stable", "stable"),
-        Shown("iterations", "Newton steps", symbol="n"),
+        Variable("stable", "", "stable"),
+        Variable("iterations", "", "Newton steps", symbol="n"),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

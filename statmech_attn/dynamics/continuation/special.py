@@ -38,7 +38,7 @@ from statmech_attn.dynamics.continuation.locate import (
 )
 from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
 from statmech_attn.dynamics.continuation.problem import Problem
-from statmech_attn.presentation import Shown
+from statmech_attn.labels import Variable
 
 
 KINDS = (
@@ -86,24 +86,26 @@ class SpecialPoint(eqx.Module):
     form: NormalForm | None
 
     _shown = (
-        Shown("kind", "kind"),
-        Shown("value", "parameter", symbol="p", error="error"),
-        Shown("period", "iterates after which the orbit closes", symbol="k"),
-        Shown(
+        Variable("kind", "", "kind"),
+        Variable("value", "", "parameter", symbol="p", error="error"),
+        Variable("period", "", "iterates after which the orbit closes", symbol="k"),
+        Variable(
             "coefficient",
+            "",
             "coefficient of the normal form",
             value=lambda s: s.form.coefficient if s.form else np.nan,
         ),
-        Shown(
+        Variable(
             "criticality",
+            "",
             "criticality",
             value=lambda s: s.form.criticality if s.form else "",
         ),
-        Shown(
-            "multiplier", "multipliers", "coordinate", symbol="μ", value="multipliers"
+        Variable(
+            "multiplier", "coordinate", "multipliers", symbol="μ", value="multipliers"
         ),
-        Shown("x", "a point of the cycle", "coordinate", line=False),
-        Shown("arclength", "arclength", symbol="s", line=False),
+        Variable("x", "coordinate", "a point of the cycle", line=False),
+        Variable("arclength", "", "arclength", symbol="s", line=False),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

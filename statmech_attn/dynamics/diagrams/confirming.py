@@ -133,7 +133,7 @@ class Confirming(OneRound):
 
     @abstractmethod
     def scan_compute(self, chunk: Chunk, payload: Any, tick: Tick) -> Arrays:
-        """`Work.compute` of the rounds of the scan."""
+        """`Work.rows` of the rounds of the scan."""
 
     @abstractmethod
     def scan_rows(self, results: Results) -> Rows:
@@ -174,7 +174,7 @@ class Confirming(OneRound):
         said = _said(of_scan)[:, rows].T
         return named | {"said": said, "asked": asked._replace(rows=rows)}
 
-    def compute(
+    def rows(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
         if isinstance(payload, dict) and "asked" in payload:
@@ -404,6 +404,9 @@ class FirstRounds:
 
     def like(self, name: str) -> np.ndarray:
         return self._results.like(name)
+
+    def names(self) -> list[str]:
+        return self._results.names()
 
     def failure(self) -> np.ndarray:
         return self._results.failure()[: len(self.column("finite"))]

@@ -71,7 +71,7 @@ def in_memory(work: Work, report: Reporter = Silent()) -> xr.Dataset:
         ...     title, batch, total = "squares", 1, 5
         ...     pilot = lambda self: Pilot(1e-6, 1000, 8)
         ...     not_finite = lambda self, arrays: np.isnan(arrays["y"])
-        ...     def compute(self, chunk, payload, tick, folder):
+        ...     def rows(self, chunk, payload, tick, folder):
         ...         return {"y": np.arange(chunk.first, chunk.stop) ** 2.0}
         ...     def assemble(self, results):
         ...         return Assembled(xr.Dataset({"y": ("x", results.column("y"))}))

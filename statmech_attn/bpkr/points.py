@@ -1,0 +1,190 @@
+"""Learning problems over widths and temperatures, as points that survive a kill.
+
+What is computed at every width and temperature of a network, and over axes of its own,
+is a `LearningPoints`: `compute()` gives the data set in memory, `run(path)` computes it
+in chunks beside its file.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from statmech_attn.bpkr.attention import path_names
+from statmech_attn.bpkr.problem import Problem
+from statmech_attn.labels import Variable, Variables
+from statmech_attn.scan import FAILURE, Points
+
+
+# Files have the dimension `temperature` after `width` where several were asked for.
+COORDINATES = Variables(
+    FAILURE,
+    Variable("width", "width", "hidden width", "1", "N"),
+    Variable("temperature", "", "temperature of the posterior", "1", "T"),
+    Variable(
+        "path_{l}", "path_{l}", "attention path from layer {l} on", "1", "π",
+        note="heads by layer: 2-1 is head 2 of layer 1 and head 1 of layer 2; 0 a "
+        "skip; with several outputs the number of an output after a colon",
+    ),
+    Variable(
+        "path_{l}_pair", "path_{l}_pair", "attention path from layer {l} on", "1", "π"
+    ),
+    Variable("attention_head", "attention_head", "layer.head", "1", "(l, h)"),
+)  # fmt: skip
+
+
+def order_parameters(before: str, parts: str = "", note: str = "") -> Variables:
+    """Labels of U_1 ... U_L and U_a.
+
+    Args:
+        before: dimensions that they have first.
+        parts: endings of variables that come with them.
+        note: what else a reader should know.
+    """
+    return Variables(
+        Variable(
+            "U_{l}",
+            f"{before} path_{{l}} path_{{l}}_pair",
+            "order parameter, overlap of effective weights",
+            "1",
+            "U_{l}",
+            parts,
+            group="",
+            note=note,
+        ),
+        Variable("U_a", before, "order parameter of the readout", "1", "U_a", parts),
+    )
+
+
+class Grid(NamedTuple):
+    """Widths and temperatures; points are the product, temperatures fastest.
+
+    Attributes:
+        widths: as in `Problem`; factors of the ratios, where there are any.
+        temperatures: of the posterior.
+        ratios: of the widths (N_1, ..., N_L, N_a), which are then whole numbers.
+    """
+
+    widths: Sequence[Any]
+    temperatures: Sequence[float]
+    ratios: Sequence[float] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of widths and of temperatures."""
+        return len(self.widths), len(self.temperatures)
+
+    @property
+    def total(self) -> int:
+        """Number of points."""
+        return math.prod(self.shape)
+
+    def width(self, width: Any) -> Any:
+        """(N_1, ..., N_L, N_a) of one width, where there are ratios.
+
+        Args:
+            width: of the grid.
+        """
+        if self.ratios is None:
+            return width
+        return [max(1, round(width * ratio)) for ratio in self.ratios]
+
+    def point(self, number: int) -> dict[str, Any]:
+        """Width and temperature of a point, as keywords of `Problem.at`.
+
+        Args:
+            number: of the point.
+        """
+        i, j = divmod(number, len(self.temperatures))
+        return {
+            "width": self.width(self.widths[i]),
+            "temperature": self.temperatures[j],
+        }
+
+
+class LearningPoints(Points):
+    """A learning problem at all widths and temperatures of a grid, and on further axes.
+
+    Args:
+        problem: what is learned.
+        grid: widths and temperatures; those of the problem when omitted.
+        about: attributes of the file.
+        axes: further ones by name, after `width` and `temperature`.
+    """
+
+    alone = True
+
+    def __init__(
+        self,
+        problem: Problem,
+        grid: Grid | None = None,
+        *,
+        about: Mapping[str, Any] = {},
+        **axes: Sequence | np.ndarray,
+    ):
+        if grid is None:
+            grid = Grid([problem.widths], [float(problem.temperature)])
+            self.single = ("width", "temperature")
+        self.problem, self.grid, self.about = problem, grid, about
+        widths = [np.max(np.asarray(width)) for width in grid.widths]
+        self.axes = {
+            "width": np.asarray(widths, float),
+            "temperature": np.asarray(grid.temperatures, float),
+        } | axes
+        for number in range(grid.total):
+            self.check(problem.at(**grid.point(number)))
+
+    def check(self, problem: Problem) -> None:
+        """Refuse a point that cannot be computed, before the first one is.
+
+        Args:
+            problem: at a width and a temperature.
+        """
+
+    def at(self, number: int) -> Problem:
+        """The learning problem of a point.
+
+        Args:
+            number: of the point.
+        """
+        return self.problem.at(**self.of_grid(number))
+
+    def of_grid(self, number: int) -> dict[str, Any]:
+        """Width and temperature of a point, as keywords of `Problem.at`.
+
+        Args:
+            number: of the point.
+        """
+        return self.grid.point(number // (self.total // self.grid.total))
+
+    def coordinates(self) -> dict[str, Any]:
+        heads, skips = self.problem.heads, self.problem.skip
+        outputs = range(1, self.problem.outputs + 1)
+        names: dict[str, Any] = {}
+        for l in range(len(heads)):
+            paths = path_names(heads[l:], skips[l:])
+            if len(outputs) > 1:
+                paths = [f"{path}:{output}" for path in paths for output in outputs]
+            names |= {f"path_{l + 1}": paths, f"path_{l + 1}_pair": paths}
+        names["attention_head"] = [
+            f"{layer}.{head}"
+            for layer, (count, b) in enumerate(zip(heads, skips), 1)
+            for head in path_names([count], b)
+        ]
+        return names
+
+    def inner_dims(self, name: str, rows: np.ndarray) -> tuple[str, ...]:
+        if name == "U_a" and self.problem.outputs > 1:
+            return "output", "output_pair"
+        return super().inner_dims(name, rows)
+
+    def attributes(self) -> dict[str, Any]:
+        ratios = self.grid.ratios or [1.0] * len(self.problem.widths)
+        variances = np.asarray(self.problem.variances).tolist()
+        prior_of_weights = {"width_ratios": list(ratios), "variances": variances}
+        return {**self.about, "prior": json.dumps(prior_of_weights)}
+
+    def arguments(self) -> dict[str, Any]:
+        return {"problem": self.problem}
