@@ -189,7 +189,9 @@ class Points(Computation, OneRound):
         contents = self.derived(columns)
         used = {dimension for dims, _ in contents.values() for dimension in dims}
         given = {**self.axes, **self.coordinates()}
-        given = {dimension: x for dimension, x in given.items() if dimension in used}
+        named = {row.name for row in self.variables if "{" not in row.name}
+        known = lambda d: d in named or d.startswith("path_")
+        given = {d: x for d, x in given.items() if d in used and known(d)}
         dataset = self.variables.labelled(contents, given).assign_attrs(attributes)
         return Assembled(dataset.isel(dict.fromkeys(self.single, 0)))
 
