@@ -187,12 +187,14 @@ class OrderParameterWork(learning.LearningWork):
         """What is found at a point."""
         U = [f"U_{l}" for l in range(1, len(self.made.heads) + 1)] + ["U_a"]
         predictor = ["predictor_mean", "predictor_variance"] * self.options.predictors
+        differentiated = (*U, *predictor)
         predictor += ["accuracy"]
         corrected = [f"{name}_corrected" for name in (*U, *predictor)]
         corrected += ["log_evidence"]
         return [
             *U,
             *predictor,
+            *(f"{name}{part}" for name in differentiated for part in BY.split()),
             *("action", "energy", "entropy", "gradient_norm", "iterations", "result"),
             *("signature", "accuracy_silenced", "kernel_overlap"),
             *("head_score", "head_score_floor"),
