@@ -103,12 +103,13 @@ class ModelSelectionWork(learning.LearningWork):
             points,
             np.asarray(self.validation[1]),
         )
-        for name, x in chosen.to_dataset().items():
+        for name, x in chosen.to_dataset().drop_vars(list(self.axes)).variables.items():
             columns[str(name)] = tuple(map(str, x.dims)), x.values
         return columns
 
     def attributes(self) -> dict[str, Any]:
-        return super().attributes() | {"held_out": len(self.validation[1])}
+        held_out = len(self.validation[1])
+        return super().attributes() | {"title": self.title, "held_out": held_out}
 
 
 def _parted(key, whole: Learning, share: float | None) -> tuple[Attended, Learning]:
