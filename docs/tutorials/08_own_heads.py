@@ -215,8 +215,8 @@ curve = bpkr.learning_curve(
     examples=[10, 20, 40, 80, 160],
     training_sets=5,
 )
-print(curve)
-plotting.error_against_examples(curve.to_dataset())
+print(curve.accuracy.to_pandas().round(3))
+plotting.error_against_examples(curve)
 
 # %%
 # The finite network learns which paths count, and the GP limit weighs all of them

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         Weights,
     )
     from statmech_attn.bpkr.corrections import Corrected
-    from statmech_attn.bpkr.curves import learning_curve, LearningCurve
+    from statmech_attn.bpkr.curves import learning_curve, LearningCurves
     from statmech_attn.bpkr.evidence import Evidence, evidence
     from statmech_attn.bpkr.given import Attention, attention_arrays
     from statmech_attn.bpkr.kernels import (
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.linear_algebra import inverse_cholesky
     from statmech_attn.bpkr.minima import Minima
     from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
+    from statmech_attn.bpkr.points import Grid
     from statmech_attn.bpkr.predictor import (
         accuracy,
         block_structure,
@@ -103,6 +104,7 @@ __all__ = [
     "forward_paths",
     "gaussian_process_limit",
     "given",
+    "Grid",
     "head_counts",
     "head_floors",
     "head_scores",
@@ -114,7 +116,7 @@ __all__ = [
     "kernel_overlap",
     "Kernels",
     "learning_curve",
-    "LearningCurve",
+    "LearningCurves",
     "MEMORY_LIMIT",
     "Minima",
     "model_selection",

@@ -17,15 +17,15 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Array, Float, Int, Key
 
-from statmech_attn import presentation
 from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.kernels import PathFactors
 from statmech_attn.bpkr.newton import RESULT_WORDS
@@ -36,8 +36,8 @@ from statmech_attn.bpkr.points import (
     order_parameters,
 )
 from statmech_attn.bpkr.predictor import accuracy
-from statmech_attn.bpkr.problem import heuristic_row, Problem
-from statmech_attn.bpkr.solution import RESULTS, Solution
+from statmech_attn.bpkr.problem import HEURISTIC, Problem
+from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Contents, lacking, Tick
 from statmech_attn.statistics import standard_error
@@ -90,6 +90,7 @@ VARIABLES = Variables(
         "rank", "", "|Π| N_0: of more examples the kernel has no inverse",
         symbol="|Π| N_0",
     ),
+    HEURISTIC,
     Variable("examples", "examples", "training examples", symbol="P"),
     Variable("estimate", "estimate", "what f is estimated by"),
     Variable("y_test", "test", "labels of the test examples", symbol="Y"),
@@ -128,79 +129,6 @@ class Estimated(NamedTuple):
     log_evidence: float = UNKNOWN
 
 
-class LearningCurve(NamedTuple):
-    """Test errors against the number of examples; build with `learning_curve`.
-
-    Attributes:
-        problem: network, and the examples that training sets are drawn from.
-        examples: numbers P of training examples.
-        estimates: "gp", "saddle" and, where asked for, "corrected" and "exact".
-        error: squared error of the mean predictor on the test set.
-        variance: posterior variance of f, mean over the test set.
-        accuracy: share of the test examples with the right class.
-        U: order parameters (U_1, ..., U_L) at the saddle points.
-        action: value of the action at the saddle points.
-        log_evidence: Laplace's ln p(Y), NaN without corrections.
-        result: how the saddle points were reached, an index into `RESULTS`.
-        shared: whether training sets have examples in common; errors over them are then
-            those of draws from the given examples, and NaN for sets of all of them.
-    """
-
-    problem: Problem
-    examples: Int[np.ndarray, " sizes"]
-    estimates: tuple[str, ...]
-    error: Float[np.ndarray, "sizes estimates sets"]
-    variance: Float[np.ndarray, "sizes estimates sets"]
-    accuracy: Float[np.ndarray, "sizes estimates sets"]
-    U: tuple[Float[np.ndarray, "sizes sets d d"], ...]
-    action: Float[np.ndarray, "sizes sets"]
-    log_evidence: Float[np.ndarray, "sizes sets"]
-    result: Int[np.ndarray, "sizes sets"]
-    shared: bool
-
-    def explain(self) -> str | None:
-        """What errors over training sets hold, where sets are not independent."""
-        return of_shared_sets(len(self.problem.Y)) if self.shared else None
-
-    @property
-    def _shown(self):
-        row = lambda name, dims="", **more: VARIABLES.variable(name)._replace(
-            dims=dims, **more
-        )
-        over, of_set = "examples estimate", "examples training_set"
-        mean = lambda name: lambda curve: getattr(curve, name).mean(axis=-1)
-        stderr = lambda name: (
-            lambda curve: over_sets(
-                getattr(curve, name), curve.examples, len(curve.problem.Y)
-            )
-        )
-        names = Measured._fields
-        layers = range(1, len(self.U) + 1)
-        paths = lambda l: f"{of_set} path_{l} path_{l}_pair"
-        value = lambda l: lambda curve: curve.U[l - 1]
-        rank = lambda curve: math.prod(curve.problem.shape[1:3]) or None
-        return (
-            row("examples", "examples"),
-            row("estimate", "estimate", value="estimates"),
-            *(row(n, over, value=mean(n), error=stderr(n)) for n in names),
-            *(
-                row(f"{n}_of_set", f"{over} training_set", value=n, line=False)
-                for n in names
-            ),
-            *(row(f"U_{l}", paths(l), value=value(l), line=False) for l in layers),
-            row("action", of_set, line=False),
-            row("log_evidence", of_set, line=False),
-            row("result", of_set, flags=RESULTS),
-            row("shared"),
-            row("rank", value=rank),
-            row("temperature", value="problem.temperature"),
-            row("width", "layer", value="problem.widths"),
-            heuristic_row("problem"),
-        )
-
-    __repr__, _repr_html_, to_dataset = presentation.METHODS
-
-
 def learning_curve(
     key: Key[Array, ""],
     problem: Problem,
@@ -211,7 +139,7 @@ def learning_curve(
     training_sets: int = 10,
     corrections: bool = False,
     draws: int = 0,
-) -> LearningCurve:
+) -> xr.Dataset:
     """Errors on a test set for several numbers of training examples.
 
     Training sets are drawn from the examples of the problem: disjoint ones where it has
@@ -229,7 +157,9 @@ def learning_curve(
         draws: of the exact law, for each of four chains; none where it is 0.
 
     Returns:
-        Errors of all estimates, mean and standard error over training sets.
+        Data set of the kind learning-curve (docs/hdf5.md) at one width and temperature:
+        errors of all estimates, mean and standard error over training sets, and the
+        saddle points.  `LearningCurves` computes several, and in chunks beside a file.
 
     Raises:
         ValueError: more examples than there are, temperature zero, or test labels that
@@ -243,10 +173,11 @@ def learning_curve(
         >>> curve = learning_curve(
         ...     jax.random.key(1), problem, xi, xi[:, 0, 0], examples=[2, 8],
         ...     training_sets=3)
-        >>> curve.error.shape, bool(curve.error[1].mean() < curve.error[0].mean())
-        ((2, 2, 3), True)
+        >>> saddle = curve.error.sel(estimate="saddle")
+        >>> saddle.dims, bool(saddle.sel(examples=8) < saddle.sel(examples=2))
+        (('examples',), True)
     """
-    points = LearningCurves(
+    return LearningCurves(
         key,
         problem,
         xi_test,
@@ -255,29 +186,10 @@ def learning_curve(
         training_sets=training_sets,
         corrections=corrections,
         samplers={"exact": partial(_by_exact_law, draws=draws)} if draws else {},
-    )
-    dataset = points.compute()
-    of_set = ("examples", "training_set")
-    column = lambda name, *dims: dataset[name].transpose(*dims, ...).values
-    measured = {
-        name: column(f"{name}_of_set", "examples", "estimate")
-        for name in Measured._fields
-    }
-    U = [column(f"U_{l}", *of_set) for l in range(1, len(problem.heads) + 1)]
-    unknown = np.full(dataset.action.shape[::-1], UNKNOWN)
-    return LearningCurve(
-        problem=problem,
-        examples=points.examples,
-        estimates=tuple(points.estimates),
-        U=tuple(U),
-        action=column("action", *of_set),
-        log_evidence=column("log_evidence", *of_set) if corrections else unknown,
-        result=column("result", *of_set),
-        shared=points.shared,
-        **measured,
-    )
+    ).compute()
 
 
+@runtime_checkable
 class Sampler(Protocol):
     """What estimates f beside the theory, as an argument of `LearningCurves`."""
 
@@ -421,7 +333,10 @@ class LearningCurves(LearningPoints):
             columns[f"{name}_stderr"] = over, np.moveaxis(error, 0, place)
         columns["y_test"] = ("test",), np.asarray(self.Y_test)
         columns["shared"] = (), self.shared
-        columns["rank"] = (), math.prod(self.problem.shape[1:3])
+        if rank := math.prod(self.problem.shape[1:3]):
+            columns["rank"] = (), rank
+        if self.problem.heuristic:
+            columns["heuristic"] = (), True
         return columns
 
     def coordinates(self) -> dict[str, Any]:
@@ -617,11 +532,3 @@ def over_sets(
     error = standard_error(values)
     whole = np.asarray(examples) == available
     return np.where(whole.reshape(-1, *[1] * (error.ndim - 1)), np.nan, error)
-
-
-def of_shared_sets(available: int) -> str:
-    """What errors over training sets hold that have examples in common."""
-    return (
-        f"training sets are drawn from the same {available} examples: errors are over "
-        "such draws, not over other examples, and there is none for sets of all of them"
-    )

@@ -71,6 +71,11 @@ POSED = {  # what makes a problem, in words
 }
 
 
+HEURISTIC = Variable(
+    "heuristic", "", "a heuristic: kernels are not of a linear network"
+)
+
+
 def heuristic_row(problem: str = "") -> Variable:
     """The row of a result that says where the theory is a heuristic.
 
@@ -83,9 +88,7 @@ def heuristic_row(problem: str = "") -> Variable:
             result = getattr(result, name)
         return True if result.heuristic else None
 
-    return Variable(
-        "heuristic", "", "a heuristic: kernels are not of a linear network", value=value
-    )
+    return HEURISTIC._replace(value=value)
 
 
 class Problem(eqx.Module):

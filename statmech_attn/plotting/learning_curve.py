@@ -1,7 +1,6 @@
 """Learning curves: test error and accuracy against the number of examples.
 
-Takes files of kind `learning-curve` (docs/hdf5.md) at one width and temperature, and
-data sets of `bpkr.LearningCurve`.
+Takes data sets of kind `learning-curve` (docs/hdf5.md) at one width and temperature.
 """
 
 import xarray as xr

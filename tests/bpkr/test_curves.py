@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn import bpkr
+from statmech_attn import bpkr, storage
 from statmech_attn.bpkr import curves, saddle
+from statmech_attn.bpkr.points import Grid
 
 
 INPUTS, PATHS = 4, 2
@@ -46,7 +47,7 @@ def test_a_learning_curve_at_p_is_the_solution_on_p_examples(curve):
     pool, (xi_test, Y_test) = posed(), task(30, seed=1)
     draw_key, _ = jax.random.split(jax.random.key(3))
     chosen, shared = curves.drawn(draw_key, 16, 6, 2)
-    assert not shared and not curve.shared and curve.examples.tolist() == [3, 6]
+    assert not shared and not curve.shared and curve.examples.values.tolist() == [3, 6]
     for i, P in enumerate(curve.examples):
         for s, indices in enumerate(chosen):
             alone = bpkr.Problem(
@@ -58,19 +59,19 @@ def test_a_learning_curve_at_p_is_the_solution_on_p_examples(curve):
             )
             solution = alone.solve()
             better = alone.corrections(solution)
-            assert curve.U[0][i, s] == pytest.approx(np.asarray(solution.U[0]), 1e-10)
-            assert curve.action[i, s] == pytest.approx(float(solution.action), 1e-10)
-            assert curve.log_evidence[i, s] == pytest.approx(
-                float(better.log_evidence), 1e-10
-            )
+            point = curve.isel(examples=i, training_set=s)
+            assert point.U_1.values == pytest.approx(np.asarray(solution.U[0]), 1e-10)
+            assert point.action == pytest.approx(float(solution.action), 1e-10)
+            log_evidence = pytest.approx(float(better.log_evidence), 1e-10)
+            assert point.log_evidence == log_evidence
             estimates = (alone.gaussian_process(), solution, better)
             for e, estimate in enumerate(estimates):
                 f = estimate.predict(xi_test)
                 error = ((f.mean - Y_test) ** 2).mean()
-                assert curve.error[i, e, s] == pytest.approx(float(error), 1e-10)
-                assert curve.variance[i, e, s] == pytest.approx(
-                    float(f.variance.mean()), 1e-10
-                )
+                of_set = point.isel(estimate=e)
+                assert of_set.error_of_set == pytest.approx(float(error), 1e-10)
+                variance = pytest.approx(float(f.variance.mean()), 1e-10)
+                assert of_set.variance_of_set == variance
 
 
 @pytest.mark.slow
@@ -109,17 +110,17 @@ def test_the_error_peaks_where_the_kernel_stops_being_invertible():
         *task(200, seed=1),
         examples=[3, 8, 25],
         training_sets=8,
-    ).error.mean(axis=2)
-    for below, peak, above in curve(1e-4).T:
+    ).error.transpose("estimate", "examples")
+    for below, peak, above in curve(1e-4).values:
         assert peak > 3 * max(below, above)
-    for below, peak, above in curve(3.0).T:
+    for below, peak, above in curve(3.0).values:
         assert below > peak > above
 
 
 @pytest.mark.slow
 def test_the_exact_law_stands_beside_the_theory():
     """Both of 6 examples at N = 12; errors are squares of f and agree to 1/N."""
-    found = bpkr.learning_curve(
+    curve = bpkr.learning_curve(
         jax.random.key(1),
         posed(),
         *task(30, seed=1),
@@ -128,22 +129,43 @@ def test_the_exact_law_stands_beside_the_theory():
         corrections=True,
         draws=100,
     )
-    assert found.estimates == ("gp", "saddle", "corrected", "exact")
-    assert found.error[0, 3, 0] == pytest.approx(found.error[0, 2, 0], rel=0.1)
+    estimates = ["gp", "saddle", "corrected", "exact"]
+    assert curve.estimate.values.tolist() == estimates
+    corrected, exact = curve.error.sel(estimate=estimates[2:]).values.ravel()
+    assert exact == pytest.approx(corrected, rel=0.1)
 
 
-def test_a_curve_shows_itself_and_is_a_data_set(curve):
-    found = curve.to_dataset()
-    assert found.attrs["kind"] == "learning-curve"
-    assert found.error.dims == ("examples", "estimate")
-    assert found.examples.values.tolist() == [3, 6]
-    over = found.error_of_set.sel(estimate="saddle")
-    np.testing.assert_allclose(
-        found.error.sel(estimate="saddle"), over.mean("training_set")
+def test_errors_are_those_of_means_over_training_sets(curve):
+    assert curve.attrs["kind"] == "learning-curve"
+    assert curve.error.dims == ("examples", "estimate")
+    np.testing.assert_allclose(curve.error, curve.error_of_set.mean("training_set"))
+    stderr = curve.error_of_set.std("training_set", ddof=1) / np.sqrt(2)
+    np.testing.assert_allclose(curve.error_stderr, stderr)
+
+
+def test_a_curve_in_chunks_is_the_same_to_the_last_bit(curve, tmp_path):
+    """A file of two curves holds those of each temperature, and is read when there."""
+    points = curves.LearningCurves(
+        jax.random.key(3),
+        posed(),
+        *task(30, seed=1),
+        examples=[6, 3],
+        grid=Grid([[12, 9]], [0.2, 0.4]),
+        training_sets=2,
+        corrections=True,
     )
-    stderr = over.std("training_set", ddof=1) / np.sqrt(2)
-    np.testing.assert_allclose(found.error_stderr.sel(estimate="saddle"), stderr)
-    assert "mean squared test error" in repr(curve) and "gp, saddle" in repr(curve)
+    computed = points.run(tmp_path / "curves.h5", points_per_chunk=3)
+    alone = computed.sel(temperature=0.2).squeeze("width")
+    for name in ("error", "U_1", "log_evidence"):
+        np.testing.assert_array_equal(alone[name], curve[name])
+    began = (tmp_path / "curves.h5").stat().st_mtime_ns
+    assert points.run(tmp_path / "curves.h5").identical(computed)
+    assert (tmp_path / "curves.h5").stat().st_mtime_ns == began
+    other = curves.LearningCurves(
+        jax.random.key(4), posed(), *task(30, seed=1), examples=[3]
+    )
+    with pytest.raises(storage.StorageError):
+        other.run(tmp_path / "curves.h5")
 
 
 def test_training_sets_are_disjoint_where_there_are_enough_examples():

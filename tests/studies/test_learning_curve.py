@@ -2,19 +2,14 @@
 
 import io
 
-import jax
 import numpy as np
 import pytest
 from rich.console import Console
 
-from statmech_attn import bpkr, storage, studies
-from statmech_attn.bpkr import curves
+from statmech_attn import storage, studies
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.presentation import quantity
-from statmech_attn.scan.engines.local import in_memory
-from statmech_attn.scan.work import Chunk
-from statmech_attn.studies import learning
-from statmech_attn.studies.learning_curve import LearningCurveWork
+from statmech_attn.studies import learning, learning_curve
 from statmech_attn.tasks import arrays
 
 
@@ -32,63 +27,46 @@ STUDY = {
 }
 
 
-def work(**changes):
-    return LearningCurveWork(studies.parse(STUDY | changes))
+def points(**changes):
+    return learning_curve.work(studies.parse(STUDY | changes))
 
 
 def with_run(**changes):
     return {"run": STUDY["run"] | changes}
 
 
-def rows(work, first, stop):
-    return work.rows(Chunk(0, 0, first, stop), None, lambda _: None, None)
-
-
 @pytest.fixture(scope="module")
-def found():
-    return in_memory(work())
+def computed():
+    return points().compute()
 
 
-def test_a_study_is_the_curve_of_its_problem(found):
-    """The same training sets from the same seed, and the numbers of `bpkr`."""
-    study = studies.parse(STUDY)
-    pool = learning.learning(study.task.enlarged(12))
-    problem = bpkr.Problem(*pool.data, heads=pool.heads, width=8, temperature=0.5)
-    curve = bpkr.learning_curve(
-        jax.random.key(4),
-        problem,
-        pool.xi_test,
-        pool.Y_test,
-        examples=[3, 6],
-        training_sets=2,
-    ).to_dataset()
-    assert not found.shared and found.examples.values.tolist() == [3, 6]
-    for name in ("error", "error_stderr", "accuracy", "variance", "error_of_set"):
-        here = found[name].sel(temperature=0.5, width=8)
-        np.testing.assert_array_equal(here.transpose(*curve[name].dims), curve[name])
-    here = found.U_1.sel(temperature=0.5, width=8)
-    np.testing.assert_array_equal(here.transpose(*curve.U_1.dims), curve.U_1)
-    assert (found.result == 0).all() and int(found["rank"]) == 11 * 2
+def test_a_study_asks_for_the_curves_of_its_task(computed):
+    """Examples in rising order, of training sets that the task's size keeps apart."""
+    assert not computed.shared and computed.examples.values.tolist() == [3, 6]
+    pool = learning.learning(studies.parse(STUDY).task.enlarged(12))
+    np.testing.assert_array_equal(computed.y_test, pool.Y_test)
+    assert computed.error.sizes == {
+        "width": 1,
+        "temperature": 2,
+        "examples": 2,
+        "estimate": 2,
+    }
+    assert (computed.result == 0).all() and int(computed["rank"]) == 11 * 2
 
 
-def test_the_summary_names_errors_and_training_sets(found):
-    print_summary(found, Console(file=(shown := io.StringIO()), width=100))
-    last = found.sel(estimate="saddle", temperature=0.5, examples=6).squeeze()
+def test_the_summary_names_errors_and_training_sets(computed):
+    print_summary(computed, Console(file=(shown := io.StringIO()), width=100))
+    last = computed.sel(estimate="saddle", temperature=0.5, examples=6).squeeze()
     assert quantity(last.error, last.error_stderr) in shown.getvalue()
     assert "means over 2 training sets, with their" in shown.getvalue()
-
-
-def test_points_do_not_depend_on_the_chunk(found):
-    of_set = found.error_of_set.squeeze("width").values.reshape(8, -1)
-    np.testing.assert_array_equal(rows(work(), 5, 7)["error"], of_set[5:7])
 
 
 def test_subsets_of_too_few_examples_are_said_to_overlap(tmp_path):
     file = arrays.write_example(tmp_path)
     task = {"name": "arrays", "file": str(file)}
-    assert work(task=task, **with_run(examples=[20])).shared is False
-    made = work(task=task, **with_run(examples=[40]))
-    assert made.shared is True and len(made.made.Y) == 40
+    assert points(task=task, **with_run(examples=[20])).shared is False
+    overlapping = points(task=task, **with_run(examples=[40]))
+    assert overlapping.shared is True and overlapping.chosen.shape == (2, 40)
 
 
 def test_the_task_draws_what_disjoint_training_sets_need():
@@ -109,15 +87,15 @@ def test_samples_stand_beside_the_theory(tmp_path):
         chains=2,
     )
     network = {"width": 8, "temperature": 0.5}
-    found = in_memory(work(network=network, **run))
+    curve = points(network=network, **run).compute()
     names = ["gp", "saddle", "corrected", "exact", "weights"]
-    assert found.estimate.values.tolist() == names
-    exact, weights = found.error.sel(estimate=["exact", "weights"]).values.ravel()
+    assert curve.estimate.values.tolist() == names
+    exact, weights = curve.error.sel(estimate=["exact", "weights"]).values.ravel()
     assert exact == pytest.approx(weights, rel=0.2)
-    assert np.isfinite(found.log_evidence).all()
-    storage.write(tmp_path / "curve.h5", found, study=studies.dump(STUDY))
+    assert np.isfinite(curve.log_evidence).all()
+    storage.write(tmp_path / "curve.h5", curve, study=studies.dump(STUDY))
     back = storage.read(tmp_path / "curve.h5")
-    np.testing.assert_array_equal(back.error, found.error)
+    np.testing.assert_array_equal(back.error, curve.error)
 
 
 @pytest.mark.parametrize(
@@ -139,17 +117,10 @@ def test_impossible_runs_are_refused_when_read(changes, words):
 def test_impossible_problems_are_refused_before_anything_is_computed(tmp_path):
     cold = {"network": {"width": 8, "temperature": 0.0}}
     with pytest.raises(ValueError, match="temperature must be > 0 for a learning"):
-        work(**cold)
+        points(**cold)
     broken = {"network": {"width": 8.5, "temperature": 0.5}}
     with pytest.raises(ValueError, match='samples = \\["order-parameter"\\]'):
-        work(**broken, **with_run(samples=["order-parameter"]))
+        points(**broken, **with_run(samples=["order-parameter"]))
     task = {"name": "arrays", "file": str(arrays.write_example(tmp_path))}
     with pytest.raises(ValueError, match="there are 60 examples to draw from; got 61"):
-        work(task=task, **with_run(examples=[61]))
-
-
-def test_training_sets_are_those_of_the_library():
-    made = work()
-    draw_key, _ = jax.random.split(jax.random.key(4))
-    chosen, _ = curves.drawn(draw_key, len(made.pool.Y), 6, 2)
-    np.testing.assert_array_equal(made.chosen, chosen)
+        points(task=task, **with_run(examples=[61]))
