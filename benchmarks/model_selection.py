@@ -15,6 +15,7 @@ import argparse
 
 import jax
 import numpy as np
+import xarray as xr
 
 import statmech_attn
 from statmech_attn import bpkr, storage
@@ -48,7 +49,7 @@ def task(key, setting, examples, drawn: bool):
     return (xi[:examples], Y[:examples]), (xi[examples:], Y[examples:])
 
 
-def select(train, validation, heads) -> bpkr.ModelSelection:
+def select(train, validation, heads) -> xr.Dataset:
     """Evidence and errors on the grid."""
     problem = bpkr.Problem(*train, heads=heads, **TRUE)
     return bpkr.model_selection(problem, *validation, **GRID)
@@ -59,9 +60,13 @@ def one(train, test, heads) -> list[float]:
     held_out = len(train[1]) // 5
     first = [part[:-held_out] for part in train], [part[-held_out:] for part in train]
     validation, whole = select(*first, heads), select(train, test, heads)
-    places = whole.chosen[0], validation.chosen[1], whole.chosen[1]
-    errors = [float(whole.error[place]) for place in places]
-    return [*errors, whole.rank_correlation, validation.rank_correlation]
+    choices = (whole, "evidence"), (validation, "validation"), (whole, "validation")
+    errors = []
+    for selection, choice in choices:
+        place = selection.sel(choice=choice)
+        at = {"width": place.chosen_width, "temperature": place.chosen_temperature}
+        errors.append(float(whole.error.sel(at)))
+    return [*errors, *(float(x.rank_correlation) for x in (whole, validation))]
 
 
 def main():
@@ -76,7 +81,7 @@ def main():
     heads = bpkr.head_counts(setting.heads)
     if options.output:
         train, test = task(set_key, setting, options.examples[0], drawn=True)
-        data = select(train, [part[:100] for part in test], heads).to_dataset()
+        data = select(train, [part[:100] for part in test], heads)
         storage.write(options.output, data, study="", kind=data.attrs["kind"])
         return
     words = "labels", "P", "by the evidence", "by validation", "best"

@@ -395,7 +395,7 @@ KINDS = Rows(
             "model-selection",
             task="*",
             table=f"{_STUDIES}.selection_table:ModelSelectionStudy",
-            work=f"{_STUDIES}.selection:ModelSelectionWork",
+            work=f"{_STUDIES}.selection:work",
             variables=f"{_STUDIES}.selection:VARIABLES",
             summary=f"{_LEARNING}:MODEL_SELECTION",
             pictures=f"{_DRAWING}:MODEL_SELECTION",

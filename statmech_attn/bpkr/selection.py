@@ -7,157 +7,282 @@ are learned from; the squared error on validation examples needs some that are n
     epsilon           (W, T)       mean of (f - Y)^2 on validation    `error`
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+import xarray as xr
+from jaxtyping import Array, Float, Key
 
-from statmech_attn import presentation
 from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.curves import fitting_labels
 from statmech_attn.bpkr.evidence import evidence
+from statmech_attn.bpkr.newton import RESULT_WORDS
+from statmech_attn.bpkr.points import Grid, LearningPoints
 from statmech_attn.bpkr.predictor import accuracy
 from statmech_attn.bpkr.prior import outside_support
-from statmech_attn.bpkr.problem import heuristic_row, Problem
+from statmech_attn.bpkr.problem import HEURISTIC, Problem
 from statmech_attn.bpkr.pruning import rank_correlation
-from statmech_attn.bpkr.solution import RESULTS, Solution
+from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.scan import Arrays, Contents, FAILURE, lacking, Tick
 from statmech_attn.statistics import standard_error
 
 
 CHOICES = ("evidence", "validation")
 _OVER = "width temperature"
-_ROWS = (
-    Variable("width", "width", "hidden width", symbol="N", value="widths"),
-    Variable(
-        "temperature",
-        "temperature",
-        "temperature of the posterior",
-        symbol="T",
-        value="temperatures",
-    ),
-    Variable("choice", "choice", "by what a point is chosen", value=lambda _: CHOICES),
-    Variable(
-        "log_evidence",
-        _OVER,
-        "log of the probability of the labels",
-        "nat",
-        "ln p(Y)",
-        error="log_evidence_stderr",
-    ),
-    Variable(
-        "error",
-        _OVER,
-        "mean squared error on the validation set",
-        symbol="ε",
-        error="error_stderr",
-    ),
-    Variable(
-        "accuracy",
-        _OVER,
-        "share of validation examples with the right class",
-        symbol="accuracy",
-    ),
-    Variable("result", _OVER, "how the saddle point was reached", flags=RESULTS),
-    Variable("chosen_width", "choice", "chosen width", symbol="N"),
-    Variable("chosen_temperature", "choice", "chosen temperature", symbol="T"),
-    Variable(
-        "excess",
-        "",
-        "validation error by the evidence less the smallest",
-        symbol="Δε",
-        error="excess_stderr",
-    ),
-    Variable(
-        "rank_correlation",
-        "",
-        "rank correlation of ln p(Y) and less validation error",
-        symbol="ρ_S",
-    ),
-    heuristic_row("problem"),
-)
 VARIABLES = Variables(
-    *(row._replace(group="") for row in _ROWS if row.name != "heuristic"), _ROWS[-1]
-)
+    Variable("width", "width", "hidden width", symbol="N", group=""),
+    Variable(
+        "temperature", "temperature", "temperature of the posterior", symbol="T",
+        group="",
+    ),
+    Variable("choice", "choice", "by what a point is chosen", group=""),
+    Variable(
+        "log_evidence", _OVER, "log of the probability of the labels", "nat",
+        "ln p(Y)", "_stderr", group="",
+    ),
+    Variable(
+        "error", _OVER, "mean squared error on the validation set", "1", "ε", "_stderr",
+        group="",
+    ),
+    Variable(
+        "accuracy", _OVER, "share of validation examples with the right class",
+        symbol="accuracy", group="",
+    ),
+    Variable(
+        "result", _OVER, "how the saddle point was reached", group="",
+        flags=RESULT_WORDS,
+    ),
+    Variable("chosen_width", "choice", "chosen width", symbol="N", group=""),
+    Variable(
+        "chosen_temperature", "choice", "chosen temperature", symbol="T", group=""
+    ),
+    Variable(
+        "excess", "", "validation error by the evidence less the smallest", "1", "Δε",
+        "_stderr", group="",
+    ),
+    Variable(
+        "rank_correlation", "",
+        "rank correlation of ln p(Y) and less validation error",
+        symbol="ρ_S", group="",
+    ),
+    Variable(
+        "error_test", _OVER, "mean squared error on the test set", "1", "ε", "_stderr",
+        note="with a test set",
+    ),
+    HEURISTIC,
+    FAILURE,
+)  # fmt: skip
 
 
-class ModelSelection(NamedTuple):
-    """Evidence and validation errors on a grid; build with `model_selection`.
+def model_selection(
+    problem: Problem,
+    xi_validation: Float[Array | np.ndarray, "Q N_0 Pi"] | Kernels,
+    Y_validation: Float[Array | np.ndarray, "Q *K"],
+    *,
+    widths: Sequence,
+    temperatures: Sequence[float],
+    key: Key[Array, ""] | None = None,
+    draws: int = 500,
+) -> xr.Dataset:
+    """Width and temperature by ln p(Y), and by the error on validation examples.
 
-    Attributes:
+    Args:
+        problem: network and training examples; widths and temperatures are those given
+            here.
+        xi_validation: attentioned inputs of the validation set.
+        Y_validation: its labels.
+        widths: hidden widths, as in `Problem`.
+        temperatures: temperatures, > 0.
+        key: random key of JAX; with one, evidence and predictor are those of the exact
+            law (needs numpyro), else Laplace's ln p(Y) and the saddle point's.
+        draws: of the exact law, for each of four chains.
+
+    Returns:
+        Data set of the kind model-selection (docs/hdf5.md): evidence and validation
+        errors on the grid, what each chooses, and how far they agree.
+
+    Raises:
+        ValueError: a temperature that is not > 0, validation labels that do not fit, or
+            no point of the grid has an evidence.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi = jax.random.normal(jax.random.key(0), (60, 3, 1))
+        >>> Y = xi[:, 0, 0] + 0.3 * jax.random.normal(jax.random.key(1), (60,))
+        >>> problem = Problem(xi[:30], Y[:30], heads=(1,), width=10, temperature=0.1)
+        >>> chosen = model_selection(
+        ...     problem, xi[30:], Y[30:], widths=[10], temperatures=[0.001, 0.1, 10])
+        >>> by_evidence = chosen.sel(choice="evidence")
+        >>> by_evidence.chosen_temperature.item()  # the labels have noise of 0.3^2
+        0.1
+    """
+    grid = Grid(widths, temperatures)
+    validation = xi_validation, Y_validation
+    return ModelSelection(
+        problem, *validation, grid=grid, key=key, draws=draws
+    ).compute()
+
+
+class ModelSelection(LearningPoints):
+    """Evidence and validation errors over widths and temperatures, and their choices.
+
+    Args:
         problem: network and training examples.
-        widths: hidden widths N, the largest of the layers.
-        temperatures: temperatures T.
-        log_evidence: ln p(Y); NaN without a saddle point, and where a width is below
-            the size of its U if no draws were asked for.
-        log_evidence_stderr: its Monte Carlo error; NaN for Laplace's value.
-        squared_errors: of the mean predictor, for every validation example.
-        accuracy: share of the validation examples with the right class.
-        result: how the saddle points were reached, an index into `RESULTS`.
+        xi_validation, Y_validation, key, draws: as in `model_selection`.
+        grid: widths and temperatures.
+        test: attentioned inputs and labels of which the error is given beside that of
+            the validation set, if any.
+        about: attributes of the file.
+
+    Raises:
+        ValueError: a temperature that is not > 0, labels that do not fit, a width that
+            the exact law cannot have, or no point has an evidence.
+
+    Example:
+        >>> import jax
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi = jax.random.normal(jax.random.key(0), (60, 3, 1))
+        >>> train, validation = zip(*[(x[:30], x[30:]) for x in (xi, xi[:, 0, 0])])
+        >>> problem = Problem(*train, heads=(1,), width=9, temperature=1.0)
+        >>> points = ModelSelection(problem, *validation, grid=Grid([9, 5], [0.1, 1.0]))
+        >>> points.compute().log_evidence.sizes
+        Frozen({'width': 2, 'temperature': 2})
     """
 
-    problem: Problem
-    widths: Float[np.ndarray, " W"]
-    temperatures: Float[np.ndarray, " T"]
-    log_evidence: Float[np.ndarray, "W T"]
-    log_evidence_stderr: Float[np.ndarray, "W T"]
-    squared_errors: Float[np.ndarray, "W T Q"]
-    accuracy: Float[np.ndarray, "W T"]
-    result: Int[np.ndarray, "W T"]
+    title = "model selection"
+    variables = VARIABLES
+    empty: Mapping[str, int] = {"result": -1}
 
-    _shown = _ROWS
-    __repr__, _repr_html_, to_dataset = presentation.METHODS
+    def __init__(
+        self,
+        problem: Problem,
+        xi_validation: Float[Array | np.ndarray, "Q N_0 Pi"] | Kernels,
+        Y_validation: Float[Array | np.ndarray, "Q *K"],
+        *,
+        grid: Grid,
+        key: Key[Array, ""] | None = None,
+        draws: int = 500,
+        test: tuple[Any, Any] | None = None,
+        about: Mapping[str, Any] = {},
+    ):
+        self.key, self.draws = key, draws
+        self.Y_validation = fitting_labels(problem, xi_validation, Y_validation)
+        self.xi, self.Y_test = xi_validation, None
+        if test is not None:
+            self.xi = jnp.concatenate([xi_validation, test[0]])
+            self.Y_test = fitting_labels(problem, *test)
+        check_positive(grid.temperatures)
+        super().__init__(problem, grid, about={"kind": "model-selection", **about})
+        if key is None:
+            check_some_evidence([self.at(number) for number in range(self.total)])
 
-    @property
-    def error(self) -> Float[np.ndarray, "W T"]:
-        """Mean squared error on the validation set."""
-        return self.squared_errors.mean(axis=-1)
+    def check(self, problem: Problem) -> None:
+        if self.key is not None:
+            problem.check_finite_width("the exact law")
 
-    @property
-    def error_stderr(self) -> Float[np.ndarray, "W T"]:
-        """Its standard error over validation examples."""
-        return np.asarray(standard_error(self.squared_errors))
+    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
+        key = None if self.key is None else jax.random.fold_in(self.key, number)
+        point = measured(self.at(number).solve(), self.xi, key, self.draws)
+        held_out = len(self.Y_validation)
+        validation = point.of(slice(held_out))
+        row = {
+            "log_evidence": point.log_evidence,
+            "log_evidence_stderr": point.log_evidence_stderr,
+            "squared_errors": validation.squared_errors(self.Y_validation),
+            "accuracy": _share_right(validation.mean, self.Y_validation),
+            "result": point.result,
+        }
+        if self.Y_test is not None:
+            errors = point.of(slice(held_out, None)).squared_errors(self.Y_test)
+            row["error_test"] = errors.mean()
+            row["error_test_stderr"] = standard_error(errors)
+        return {name: np.asarray(value) for name, value in row.items()}
 
-    @property
-    def chosen(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Places on the grid: highest evidence, and smallest validation error."""
-        shape = self.log_evidence.shape
-        best = np.nanargmax(self.log_evidence), np.nanargmin(self.error)
-        (i, j), (k, l) = (np.unravel_index(place, shape) for place in best)
-        return (int(i), int(j)), (int(k), int(l))
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        """Converged without a predictor; narrow networks have no evidence."""
+        names = [n for n in ("squared_errors", "error_test") if n in arrays]
+        return lacking(arrays, *names) & (arrays["result"] == 0)
 
-    @property
-    def chosen_width(self) -> Float[np.ndarray, " 2"]:
-        """Width by the evidence, and by validation."""
-        return self.widths[[i for i, _ in self.chosen]]
+    def derived(self, columns: Contents) -> Contents:
+        """What the points of the grid choose, in the place of their squared errors."""
+        over = tuple(self.axes)
+        squared_errors = columns.pop("squared_errors")[1]
+        columns["error"] = over, squared_errors.mean(axis=-1)
+        columns["error_stderr"] = over, standard_error(squared_errors)
+        log_evidence = columns["log_evidence"][1]
+        if not np.isfinite(log_evidence).any():
+            raise ValueError(_nowhere(self.problem))
+        choice = chosen(log_evidence, squared_errors)
+        for name, places in zip(self.axes, np.transpose(choice.places)):
+            columns[f"chosen_{name}"] = ("choice",), self.axes[name][places]
+        for name in ("excess", "excess_stderr", "rank_correlation"):
+            columns[name] = (), getattr(choice, name)
+        if self.problem.heuristic:
+            columns["heuristic"] = (), True
+        return columns
 
-    @property
-    def chosen_temperature(self) -> Float[np.ndarray, " 2"]:
-        """Temperature by the evidence, and by validation."""
-        return self.temperatures[[j for _, j in self.chosen]]
+    def coordinates(self) -> dict[str, Any]:
+        return super().coordinates() | {"choice": list(CHOICES)}
 
-    @property
-    def excess(self) -> float:
-        """Validation error where the evidence is highest, less the smallest one."""
-        return float(self._excesses.mean())
+    def attributes(self) -> dict[str, Any]:
+        held_out = len(self.Y_validation)
+        return super().attributes() | {"title": self.title, "held_out": held_out}
 
-    @property
-    def excess_stderr(self) -> float:
-        """Standard error of this difference, on the same examples."""
-        return float(standard_error(self._excesses))
+    def arguments(self) -> dict[str, Any]:
+        sets = self.xi, self.Y_validation, self.Y_test
+        exact = {} if self.key is None else {"key": self.key, "draws": self.draws}
+        return super().arguments() | {"sets": sets} | exact
 
-    @property
-    def rank_correlation(self) -> float:
-        """Spearman's, of ln p(Y) and less validation error where both are known."""
-        known = np.isfinite(self.log_evidence) & np.isfinite(self.error)
-        return rank_correlation(self.log_evidence[known], -self.error[known])
 
-    @property
-    def _excesses(self) -> Float[np.ndarray, " Q"]:
-        by_evidence, by_validation = self.chosen
-        return self.squared_errors[by_evidence] - self.squared_errors[by_validation]
+class Choice(NamedTuple):
+    """What evidence and validation choose of a grid; build with `chosen`.
+
+    Attributes:
+        places: on the grid, of the highest evidence and of the smallest error.
+        excess: validation error where the evidence is highest, less the smallest one.
+        excess_stderr: standard error of this difference, on the same examples.
+        rank_correlation: Spearman's, of ln p(Y) and less validation error where both
+            are known.
+    """
+
+    places: tuple[tuple[int, int], tuple[int, int]]
+    excess: float
+    excess_stderr: float
+    rank_correlation: float
+
+
+def chosen(
+    log_evidence: Float[np.ndarray, "W T"], squared_errors: Float[np.ndarray, "W T Q"]
+) -> Choice:
+    """What the points of a grid choose.
+
+    Args:
+        log_evidence: ln p(Y), NaN where a point has none.
+        squared_errors: of the mean predictor, for every validation example.
+
+    Example:
+        >>> errors = np.array([[[1.0, 3.0], [2.0, 1.0]]])
+        >>> choice = chosen(np.array([[-5.0, -7.0]]), errors)
+        >>> choice.places, choice.excess, round(choice.excess_stderr, 12)
+        (((0, 0), (0, 1)), 0.5, 1.5)
+    """
+    error = squared_errors.mean(axis=-1)
+    best = np.nanargmax(log_evidence), np.nanargmin(error)
+    (i, j), (k, l) = (np.unravel_index(place, error.shape) for place in best)
+    excesses = squared_errors[i, j] - squared_errors[k, l]
+    known = np.isfinite(log_evidence) & np.isfinite(error)
+    return Choice(
+        ((int(i), int(j)), (int(k), int(l))),
+        float(excesses.mean()),
+        float(standard_error(excesses)),
+        rank_correlation(log_evidence[known], -error[known]),
+    )
 
 
 class Point(NamedTuple):
@@ -177,106 +302,15 @@ class Point(NamedTuple):
     mean_stderr: Float[np.ndarray, "Q *K"]
     result: int
 
+    def of(self, examples: slice) -> "Point":
+        """The same of some of the examples."""
+        mean, stderr = self.mean[examples], self.mean_stderr[examples]
+        return self._replace(mean=mean, mean_stderr=stderr)
+
     def squared_errors(self, Y: Float[Array | np.ndarray, "Q *K"]):
         """Of the mean predictor, less those that sampling adds, for every example."""
         squares = (self.mean - Y) ** 2 - self.mean_stderr**2
         return np.asarray(squares).reshape(len(Y), -1).mean(axis=1)
-
-
-def model_selection(
-    problem: Problem,
-    xi_validation: Float[Array | np.ndarray, "Q N_0 Pi"] | Kernels,
-    Y_validation: Float[Array | np.ndarray, "Q *K"],
-    *,
-    widths: Sequence,
-    temperatures: Sequence[float],
-    key: Key[Array, ""] | None = None,
-    draws: int = 500,
-) -> ModelSelection:
-    """Width and temperature by ln p(Y), and by the error on validation examples.
-
-    Args:
-        problem: network and training examples; widths and temperatures are those given
-            here.
-        xi_validation: attentioned inputs of the validation set.
-        Y_validation: its labels.
-        widths: hidden widths, as in `Problem`.
-        temperatures: temperatures, > 0.
-        key: random key of JAX; with one, evidence and predictor are those of the exact
-            law (needs numpyro), else Laplace's ln p(Y) and the saddle point's.
-        draws: of the exact law, for each of four chains.
-
-    Returns:
-        Evidence and validation errors on the grid, what each chooses, and how far they
-        agree.
-
-    Raises:
-        ValueError: a temperature that is not > 0, validation labels that do not fit, or
-            no point of the grid has an evidence.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> xi = jax.random.normal(jax.random.key(0), (60, 3, 1))
-        >>> Y = xi[:, 0, 0] + 0.3 * jax.random.normal(jax.random.key(1), (60,))
-        >>> problem = Problem(xi[:30], Y[:30], heads=(1,), width=10, temperature=0.1)
-        >>> chosen = model_selection(
-        ...     problem, xi[30:], Y[30:], widths=[10], temperatures=[0.001, 0.1, 10])
-        >>> float(chosen.chosen_temperature[0])  # the labels have noise of 0.3^2
-        0.1
-    """
-    Y_validation = fitting_labels(problem, xi_validation, Y_validation)
-    check_positive(temperatures)
-    rows = problem.sweep(widths=widths, temperatures=temperatures)
-    solutions = [solution for row in rows for solution in row]
-    of_point = lambda n: None if key is None else jax.random.fold_in(key, n)
-    points = [
-        measured(solution, xi_validation, of_point(n), draws)
-        for n, solution in enumerate(solutions)
-    ]
-    return selected(
-        problem,
-        [float(row[0].problem.widths.max()) for row in rows],
-        temperatures,
-        points,
-        Y_validation,
-    )
-
-
-def selected(
-    problem: Problem,
-    widths: Sequence[float],
-    temperatures: Sequence[float],
-    points: Sequence[Point],
-    Y: Float[Array | np.ndarray, "Q *K"],
-) -> ModelSelection:
-    """Points of a grid and what they choose, temperatures fastest.
-
-    Args:
-        problem: network and training examples.
-        widths: hidden widths of the grid.
-        temperatures: temperatures of the grid.
-        points: what `measured` gives at each of them.
-        Y: labels of the validation set.
-
-    Raises:
-        ValueError: none of them has an evidence.
-    """
-    shape = len(widths), len(temperatures)
-    column = lambda values: np.array(values).reshape(*shape, *np.shape(values[0]))
-    log_evidence = column([point.log_evidence for point in points])
-    if not np.isfinite(log_evidence).any():
-        raise ValueError(_nowhere(problem))
-    return ModelSelection(
-        problem=problem,
-        widths=np.asarray(widths, float),
-        temperatures=np.asarray(temperatures, float),
-        log_evidence=log_evidence,
-        log_evidence_stderr=column([point.log_evidence_stderr for point in points]),
-        squared_errors=column([point.squared_errors(Y) for point in points]),
-        accuracy=column([_share_right(point.mean, Y) for point in points]),
-        result=column([point.result for point in points]),
-    )
 
 
 def check_positive(temperatures: Sequence[float]) -> None:

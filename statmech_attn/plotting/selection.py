@@ -1,6 +1,6 @@
 """Width and temperature by the evidence, and by the error on validation examples.
 
-Takes files of kind `model-selection`, and `ModelSelection.to_dataset()`.
+Takes data sets of kind `model-selection` (docs/hdf5.md).
 """
 
 import numpy as np

@@ -185,8 +185,10 @@ def test_a_choice_of_several_outputs_is_that_of_all_examples():
     other = bpkr.model_selection(many, padded, Y, **grid)
     pads = [of_pads(problem, many, T) for T in grid["temperatures"]]
     assert np.allclose(one.log_evidence, other.log_evidence - pads, rtol=0, atol=1e-8)
-    assert np.allclose(one.squared_errors, other.squared_errors, rtol=1e-8, atol=0)
-    assert one.chosen == other.chosen and one.excess == pytest.approx(other.excess)
+    assert np.allclose(one.error, other.error, rtol=1e-8, atol=0)
+    assert one.chosen_width.equals(other.chosen_width)
+    assert one.chosen_temperature.equals(other.chosen_temperature)
+    assert float(one.excess) == pytest.approx(float(other.excess))
 
 
 def prior_draws(g, heads, outputs, width, draws):

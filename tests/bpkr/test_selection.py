@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr.selection import chosen
 
 
 GRID = {"widths": [5, 40], "temperatures": [0.05, 0.3, 1.5]}
@@ -30,40 +31,20 @@ def problem(inputs):
     return bpkr.Problem(inputs[:16], labels(inputs, 0)[:16], heads=(2,), **TRUE)
 
 
-def selection(log_evidence, squared_errors, problem):
-    """By hand, with one example for each column of the last axis."""
-    shape = np.shape(log_evidence)
-    return bpkr.ModelSelection(
-        problem=problem,
-        widths=np.array([5.0, 40.0]),
-        temperatures=np.array([0.05, 0.3, 1.5]),
-        log_evidence=np.array(log_evidence),
-        log_evidence_stderr=np.full(shape, np.nan),
-        squared_errors=np.array(squared_errors, float),
-        accuracy=np.ones(shape),
-        result=np.zeros(shape, int),
-    )
-
-
-def test_choices_are_the_extremes_and_their_difference_is_paired(problem):
+def test_choices_are_the_extremes_and_their_difference_is_paired():
     """Four examples; one point has no evidence, and is not ranked."""
     errors = np.array([[1, 5, 5.5], [3, 4, 6]])[..., None] + np.array([0, 2, 4, 6])
     errors[1, 0] = [6, 2, 6, 10]  # the mean is 6
-    found = selection([[np.nan, -7.0, -9.0], [-5.0, -6.0, -8.0]], errors, problem)
-    assert found.chosen == ((1, 0), (0, 0))
-    assert found.chosen_width.tolist() == [40.0, 5.0]
-    assert found.chosen_temperature.tolist() == [0.05, 0.05]
+    log_evidence = np.array([[np.nan, -7.0, -9.0], [-5.0, -6.0, -8.0]])
+    choice = chosen(log_evidence, errors)
+    assert choice.places == ((1, 0), (0, 0))
     # Differences of the examples: 5, -1, 1, 3.
-    assert found.excess == 2.0
-    assert found.excess_stderr == pytest.approx(np.std([5, -1, 1, 3], ddof=1) / 2)
+    assert choice.excess == 2.0
+    assert choice.excess_stderr == pytest.approx(np.std([5, -1, 1, 3], ddof=1) / 2)
     # Errors 8, 8.5, 6, 7, 9 in the order of ln p(Y) = -7, -9, -5, -6, -8.
     ranks = np.array([3, 1, 5, 4, 2]), np.array([3, 2, 5, 4, 1])
     expected = 1 - 6 * np.sum((ranks[0] - ranks[1]) ** 2) / (5 * 24)
-    assert found.rank_correlation == pytest.approx(expected)
-    data = found.to_dataset()
-    assert data.log_evidence.dims == ("width", "temperature")
-    assert data.chosen_width.sel(choice="evidence") == 40
-    assert "chosen temperature" in str(found)
+    assert choice.rank_correlation == pytest.approx(expected)
 
 
 @pytest.mark.slow
@@ -71,17 +52,26 @@ def test_a_grid_holds_laplaces_evidence_and_the_error_of_the_saddle_point(
     problem, inputs
 ):
     validation = inputs[16:], labels(inputs, 0)[16:]
-    found = bpkr.model_selection(problem, *validation, **GRID)
+    selection = bpkr.model_selection(problem, *validation, **GRID)
+    smallest, highest = np.inf, -np.inf
     for i, N in enumerate(GRID["widths"]):
         for j, T in enumerate(GRID["temperatures"]):
             there = problem.at(width=N, temperature=T)
             solution = there.solve()
             value = there.corrections(solution).log_evidence
-            assert found.log_evidence[i, j] == pytest.approx(float(value), abs=1e-8)
+            log_evidence = selection.log_evidence[i, j]
+            assert log_evidence == pytest.approx(float(value), abs=1e-8)
             mean = np.asarray(solution.predict(validation[0]).mean)
             squares = (mean - validation[1]) ** 2
-            np.testing.assert_allclose(found.squared_errors[i, j], squares, atol=1e-7)
-    assert np.isnan(found.log_evidence_stderr).all()
+            np.testing.assert_allclose(selection.error[i, j], squares.mean(), 1e-7)
+            smallest = min(smallest, squares.mean())
+            if value > highest:
+                highest, place = value, (N, T)
+    assert np.isnan(selection.log_evidence_stderr).all()
+    by_evidence = selection.sel(choice="evidence")
+    assert (by_evidence.chosen_width, by_evidence.chosen_temperature) == place
+    price = selection.error.sel(width=place[0], temperature=place[1]) - smallest
+    assert selection.excess == pytest.approx(float(price), abs=1e-7)
 
 
 @pytest.mark.slow

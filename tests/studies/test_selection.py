@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from statmech_attn import bpkr, plotting, storage, studies
+from statmech_attn import plotting, storage, studies
 from statmech_attn.cli.summary import print_summary
-from statmech_attn.scan.engines.local import in_memory
-from statmech_attn.scan.work import Chunk
-from statmech_attn.studies.selection import ModelSelectionWork
+from statmech_attn.studies import learning, selection
 
 
 STUDY = {
@@ -28,59 +26,47 @@ STUDY = {
 }
 
 
-def work(**changes):
+def points(**changes):
     tree = {name: {**STUDY[name], **table} for name, table in changes.items()}
-    return ModelSelectionWork(studies.parse(STUDY | tree))
+    return selection.work(studies.parse(STUDY | tree))
 
 
 @pytest.fixture(scope="module")
-def made():
-    return work()
+def computed():
+    return points().compute()
 
 
-@pytest.fixture(scope="module")
-def found(made):
-    return in_memory(made)
-
-
-def test_a_study_is_the_selection_of_its_problem(made, found):
+def test_a_study_chooses_by_the_labels_that_are_not_held_out(computed):
     """Width 1 has no evidence and can be chosen by validation alone."""
-    xi, Y = made.validation
-    selection = bpkr.model_selection(
-        made.problem, xi, Y, widths=[1, 8], temperatures=[0.2, 1.0]
-    ).to_dataset()
-    for name in ("log_evidence", "error", "error_stderr", "accuracy", "chosen_width"):
-        # The library begins each search at a neighbour, to the same minimum.
-        np.testing.assert_allclose(found[name], selection[name], rtol=1e-7)
-    assert np.isnan(found.log_evidence[0]).all() and found.result.max() == 0
-    solution = made.problem.at(width=8, temperature=0.2).solve()
-    f = solution.problem.theory(solution).mean(made.made.xi_test)
-    expected = np.mean((f - made.made.Y_test) ** 2)
-    assert float(found.error_test[1, 0]) == pytest.approx(float(expected), rel=1e-12)
+    assert np.isnan(computed.log_evidence[0]).all() and computed.result.max() == 0
+    asked = points()
+    task = learning.learning(studies.parse(STUDY).task)
+    solution = asked.problem.at(width=8, temperature=0.2).solve()
+    f = solution.problem.theory(solution).mean(task.xi_test)
+    expected = np.mean((f - task.Y_test) ** 2)
+    assert float(computed.error_test[1, 0]) == pytest.approx(float(expected), rel=1e-12)
 
 
-def test_held_out_examples_are_a_random_part_that_is_not_learned_from(made):
-    whole = studies.learning.learning(made.study.task)
-    rows = lambda xi: {tuple(np.ravel(x)) for x in np.asarray(xi)}
-    held, rest = rows(made.validation[0]), rows(made.made.xi)
-    assert len(held) == 6 and len(rest) == 14 and held | rest == rows(whole.xi)
-    other = work(run={"validation": 0.3, "seed": 3}).validation[0]
-    assert rows(other) != held
-
-
-def test_points_do_not_depend_on_the_chunk(made, found):
-    alone = made.rows(Chunk(0, 0, 3, 4), None, lambda _: None, None)
-    for name in ("error_test", "log_evidence"):
-        assert alone[name].item() == found[name][1, 1].item()
+def test_held_out_examples_are_a_random_part_that_is_not_learned_from():
+    whole = learning.learning(studies.parse(STUDY).task)
+    numbers = lambda xi: {tuple(np.ravel(x)) for x in np.asarray(xi)}
+    parts = lambda asked: (
+        numbers(asked.xi[: len(asked.Y_validation)]),
+        numbers(asked.problem.xi),
+    )
+    held, rest = parts(points())
+    assert len(held) == 6 and len(rest) == 14 and held | rest == numbers(whole.xi)
+    other, _ = parts(points(run={"validation": 0.3, "seed": 3}))
+    assert other != held
 
 
 @pytest.mark.slow
-def test_its_file_is_described_and_drawn(found, tmp_path):
-    storage.write(tmp_path / "selection.h5", found, study=studies.dump(STUDY))
+def test_its_file_is_described_and_drawn(computed, tmp_path):
+    storage.write(tmp_path / "selection.h5", computed, study=studies.dump(STUDY))
     with storage.opened(tmp_path / "selection.h5") as lazily:
         print_summary(lazily, Console(file=(shown := io.StringIO()), width=100))
     assert "test error" in shown.getvalue() and "rank correlation" in shown.getvalue()
-    assert json.loads(found.attrs["task"])["name"] == "hidden-markov"
+    assert json.loads(computed.attrs["task"])["name"] == "hidden-markov"
     again = storage.read(tmp_path / "selection.h5")
     assert plotting.draw(again, tmp_path)[0].stem == "model_selection"
 
@@ -88,9 +74,9 @@ def test_its_file_is_described_and_drawn(found, tmp_path):
 @pytest.mark.slow
 def test_the_exact_law_has_an_evidence_below_the_number_of_paths():
     run = {"run": {"validation": 0.3, "exact": True, "draws": 100}}
-    found = in_memory(work(network={"width": [1]}, **run))
-    assert np.isfinite(found.log_evidence).all()
-    assert (found.log_evidence_stderr < 1).all()
+    exact = points(network={"width": [1]}, **run).compute()
+    assert np.isfinite(exact.log_evidence).all()
+    assert (exact.log_evidence_stderr < 1).all()
 
 
 @pytest.mark.parametrize(
@@ -104,4 +90,4 @@ def test_the_exact_law_has_an_evidence_below_the_number_of_paths():
 )
 def test_impossible_studies_are_refused_before_anything_is_computed(changes, words):
     with pytest.raises(ValueError, match=words):
-        work(**changes)
+        points(**changes)

@@ -14,9 +14,8 @@ from statmech_attn.cli.summary import print_summary
 from statmech_attn.explore.files import File
 from statmech_attn.explore.sheets import sheet_of
 from statmech_attn.explore.solving import Solving
-from statmech_attn.studies import choice
+from statmech_attn.studies import choice, selection
 from statmech_attn.studies.learning import learning
-from statmech_attn.studies.selection import ModelSelectionWork
 
 
 RESULTS = Path(__file__).resolve().parents[2] / "paper_figs" / "results"
@@ -219,15 +218,16 @@ def test_model_selection_validates_on_the_validation_set(study, share):
     """Unless a share of the training examples is asked for."""
     run = "" if share is None else f"validation = {share}"
     loaded, _ = studies.load(study("model-selection", "every", run=run))
-    made, work = learning(loaded.task), ModelSelectionWork(loaded)
+    task, points = learning(loaded.task), selection.work(loaded)
+    held_out = len(points.Y_validation)
     if share is None:
-        expected = made.sets["validation"]
-        for one, other in zip(work.validation, expected, strict=True):
-            np.testing.assert_array_equal(one, other)
-        np.testing.assert_array_equal(work.made.xi, made.xi)
+        xi, Y = task.sets["validation"]
+        np.testing.assert_array_equal(points.xi[:held_out], xi)
+        np.testing.assert_array_equal(points.Y_validation, Y)
+        np.testing.assert_array_equal(points.problem.xi, task.xi)
     else:
-        assert len(work.validation[1]) == 4 and len(work.made.Y) == 12
-    np.testing.assert_array_equal(work.made.xi_test, made.xi_test)
+        assert held_out == 4 and len(points.problem.Y) == 12
+    np.testing.assert_array_equal(points.xi[held_out:], task.xi_test)
 
 
 @pytest.mark.slow
