@@ -17,7 +17,9 @@ import jax
 import numpy as np
 
 from statmech_attn import bpkr
-from statmech_attn.studies import learning, one_shot, order_parameter
+from statmech_attn.bpkr import saddle_points
+from statmech_attn.bpkr.points import alignment_and_scores
+from statmech_attn.studies import learning, one_shot
 from statmech_attn.studies.one_shot import Drawn
 from statmech_attn.tasks.one_shot import Examples, Setting
 from statmech_attn.training import initial
@@ -89,8 +91,8 @@ def points(chosen: learning.Learning, widths, temperatures) -> None:
             for T in sorted(temperatures, reverse=True):
                 saddle = problem.at(width=N, temperature=T).solve(start=saddle)
                 theory = saddle.problem.theory(saddle)
-                order_parameter.predictor(theory, chosen, kept=False)
-                order_parameter.alignment_and_scores(theory)
+                saddle_points.predictor(theory, chosen, kept=False)
+                alignment_and_scores(theory, saddle.U, saddle.U_a)
 
     timed(f"{len(widths)} x {len(temperatures)} points, {chosen.heads}", every)
 

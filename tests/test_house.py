@@ -38,8 +38,8 @@ FLOORS = (
     "dmft",
     "bpkr",
     "tasks",
-    "training",
     "montecarlo",
+    "training",
     "comparison",
     "studies",
     "plotting",
@@ -63,9 +63,6 @@ ALLOWED = {
     },
     "statmech_attn/explore/overlays.py": {
         "plotting.continuation": "draws over a scan what the figure draws",
-    },
-    "statmech_attn/explore/solving.py": {
-        "studies.order_parameter": "solves at points that a study does not have",
     },
 }
 

@@ -9,7 +9,16 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.bpkr import curves, given, prior, pruning, selection, wishart
+    from statmech_attn.bpkr import (
+        chosen_temperature,
+        curves,
+        given,
+        prior,
+        pruning,
+        saddle_points,
+        selection,
+        wishart,
+    )
     from statmech_attn.bpkr.action import (
         energy,
         entropies,
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.corrections import Corrected
     from statmech_attn.bpkr.curves import learning_curve, LearningCurves
     from statmech_attn.bpkr.evidence import Evidence, evidence
+    from statmech_attn.bpkr.examples import Attended, Learning, VALIDATION
     from statmech_attn.bpkr.given import Attention, attention_arrays
     from statmech_attn.bpkr.kernels import (
         cross_kernel,
@@ -47,7 +57,7 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.linear_algebra import inverse_cholesky
     from statmech_attn.bpkr.minima import Minima
     from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
-    from statmech_attn.bpkr.points import Grid
+    from statmech_attn.bpkr.points import Grid, TaskPoints
     from statmech_attn.bpkr.predictor import (
         accuracy,
         block_structure,
@@ -71,6 +81,7 @@ if TYPE_CHECKING:
         projections_from_linear,
         projections_from_torch,
     )
+    from statmech_attn.bpkr.saddle_points import SaddlePoints
     from statmech_attn.bpkr.scores import by_head, head_floors, HeadScores, score
     from statmech_attn.bpkr.selection import model_selection, ModelSelection
     from statmech_attn.bpkr.solution import Solution
@@ -80,6 +91,7 @@ __all__ = [
     "accuracy",
     "activation_kernels",
     "attended",
+    "Attended",
     "Attention",
     "attention_arrays",
     "attention_matrix",
@@ -90,6 +102,7 @@ __all__ = [
     "check_finite_width",
     "check_temperature",
     "check_test",
+    "chosen_temperature",
     "correct",
     "Corrected",
     "cross_kernel",
@@ -109,12 +122,13 @@ __all__ = [
     "head_floors",
     "head_scores",
     "Heads",
-    "HeadScores",
     "heads_from_products",
     "heads_from_queries",
+    "HeadScores",
     "inverse_cholesky",
     "kernel_overlap",
     "Kernels",
+    "Learning",
     "learning_curve",
     "LearningCurves",
     "MEMORY_LIMIT",
@@ -139,10 +153,14 @@ __all__ = [
     "projections_from_torch",
     "pruning",
     "RESULTS",
+    "saddle_points",
+    "SaddlePoints",
     "score",
     "selection",
     "Solution",
+    "TaskPoints",
     "Theory",
+    "VALIDATION",
     "Weights",
     "wishart",
 ]

@@ -13,11 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statmech_attn.bpkr.attention import path_names
+from statmech_attn.bpkr.examples import Learning
+from statmech_attn.bpkr.predictor import Theory
 from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.scores import head_floors
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.scan import FAILURE, Points
+from statmech_attn.scan import Contents, FAILURE, Points
 
 
+RANKS = 50  # eigenvectors of a kernel whose overlap is kept, at most
 # Files have the dimension `temperature` after `width` where several were asked for.
 COORDINATES = Variables(
     FAILURE,
@@ -33,6 +37,35 @@ COORDINATES = Variables(
     ),
     Variable("attention_head", "attention_head", "layer.head", "1", "(l, h)"),
 )  # fmt: skip
+
+
+TASK_COORDINATES = Variables(
+    Variable("y", "example", "labels of the training examples", "1", "Y"),
+    Variable("y_test", "test", "labels of the test examples", "1", "Y"),
+    COORDINATES,
+    Variable("test_set", "test_set", "name of the test set", "1", "set"),
+    Variable("choice", "choice", "by what accuracy the temperature was chosen", "1",
+             "choice"),
+)  # fmt: skip
+
+
+def overlaps(group: str | None = None) -> Variables:
+    """Labels of what `alignment_and_scores` gives of a theory."""
+    return Variables(
+        Variable(
+            "kernel_overlap", "width rank",
+            "overlap of kernel eigenvectors with the labels", "1", "|v_i·Y|/|Y|",
+            group=group,
+        ),
+        Variable(
+            "head_score", "width attention_head",
+            "weight of the head in U_1 over the largest", "1", "score",
+        ),
+        Variable(
+            "head_score_floor", "width attention_head",
+            "the same of a head that f does not read", "1", "score",
+        ),
+    )  # fmt: skip
 
 
 def order_parameters(before: str, parts: str = "", note: str = "") -> Variables:
@@ -63,18 +96,18 @@ class Grid(NamedTuple):
 
     Attributes:
         widths: as in `Problem`; factors of the ratios, where there are any.
-        temperatures: of the posterior.
+        temperatures: of the posterior; of a single number a file has no axis.
         ratios: of the widths (N_1, ..., N_L, N_a), which are then whole numbers.
     """
 
     widths: Sequence[Any]
-    temperatures: Sequence[float]
+    temperatures: Sequence[float] | float
     ratios: Sequence[float] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of widths and of temperatures."""
-        return len(self.widths), len(self.temperatures)
+        return len(self.widths), np.size(self.temperatures)
 
     @property
     def total(self) -> int:
@@ -97,11 +130,9 @@ class Grid(NamedTuple):
         Args:
             number: of the point.
         """
-        i, j = divmod(number, len(self.temperatures))
-        return {
-            "width": self.width(self.widths[i]),
-            "temperature": self.temperatures[j],
-        }
+        i, j = divmod(number, np.size(self.temperatures))
+        temperature = float(np.ravel(self.temperatures)[j])
+        return {"width": self.width(self.widths[i]), "temperature": temperature}
 
 
 class LearningPoints(Points):
@@ -125,13 +156,16 @@ class LearningPoints(Points):
         **axes: Sequence | np.ndarray,
     ):
         if grid is None:
-            grid = Grid([problem.widths], [float(problem.temperature)])
-            self.single = ("width", "temperature")
+            grid = Grid([problem.widths], float(problem.temperature))
+            self.single = ("width",)
+        if np.ndim(grid.temperatures) == 0:
+            self.single = (*self.single, "temperature")
+        self.temperatures: list[float] = np.ravel(grid.temperatures).tolist()
         self.problem, self.grid, self.about = problem, grid, about
         widths = [np.max(np.asarray(width)) for width in grid.widths]
         self.axes = {
             "width": np.asarray(widths, float),
-            "temperature": np.asarray(grid.temperatures, float),
+            "temperature": np.asarray(self.temperatures, float),
         } | axes
         for number in range(grid.total):
             self.check(problem.at(**grid.point(number)))
@@ -188,3 +222,68 @@ class LearningPoints(Points):
 
     def arguments(self) -> dict[str, Any]:
         return {"problem": self.problem}
+
+
+class TaskPoints(LearningPoints):
+    """What is learned from examples, and tested on others, over a grid.
+
+    Args:
+        task: examples, heads and test sets.
+        grid: widths and temperatures.
+        variances: prior variances of the weights, as in `Problem`.
+        about: attributes of the file.
+        axes: further ones by name, after `width` and `temperature`.
+    """
+
+    def __init__(
+        self,
+        task: Learning,
+        grid: Grid,
+        *,
+        variances: Sequence[float] | None = None,
+        about: Mapping[str, Any] = {},
+        **axes: Sequence | np.ndarray,
+    ):
+        self.task = task
+        about = {"task": task.description, **about}
+        problem = task.posed(variances=variances, **grid.point(0))
+        super().__init__(problem, grid, about=about, **axes)
+
+    def sizes(self) -> dict[str, int]:
+        """Of the dimensions that come from the task."""
+        names = {d: len(x) for d, x in self.coordinates().items()}
+        examples = dict.fromkeys(("example", "example_pair"), self.task.Y.size)
+        ranks = {"rank": min(RANKS, self.task.Y.size), "sign": 3}
+        test = {"test": self.task.Y_test.size, "answer": max(self.task.counts)}
+        return names | examples | ranks | test
+
+    def derived(self, columns: Contents) -> Contents:
+        """Labels of the examples beside what was computed."""
+        labels = {"y": (("example",), self.task.Y)}
+        return columns | labels | {"y_test": (("test",), self.task.Y_test)}
+
+    def coordinates(self) -> dict[str, Any]:
+        names = super().coordinates()
+        if self.task.names:
+            names["attention_head"] = list(self.task.names)
+        if self.task.sets:
+            names["test_set"] = list(self.task.sets)
+            names["choice"] = list(self.task.choices)
+        return names
+
+    def arguments(self) -> dict[str, Any]:
+        return super().arguments() | {"tests": self.task.tests}
+
+
+def alignment_and_scores(theory: Theory, U, U_a) -> dict[str, Any]:
+    """Overlap of kernel eigenvectors with the labels, and head scores with floors.
+
+    Args:
+        theory: at U_1.
+        U, U_a: order parameters (U_1, ..., U_L) and that of the readout.
+    """
+    return {
+        "kernel_overlap": theory.overlap()[:RANKS],
+        "head_score": np.concatenate(theory.head_scores()),
+        "head_score_floor": np.concatenate(head_floors(theory.problem, U, U_a)),
+    }

@@ -173,12 +173,14 @@ class ModelSelection(LearningPoints):
     ):
         self.key, self.draws = key, draws
         self.Y_validation = fitting_labels(problem, xi_validation, Y_validation)
-        self.xi, self.Y_test = xi_validation, None
+        self.xi: Any = xi_validation
+        self.Y_test = None
         if test is not None:
-            self.xi = jnp.concatenate([xi_validation, test[0]])
+            self.xi = jnp.concatenate([self.xi, test[0]])
             self.Y_test = fitting_labels(problem, *test)
-        check_positive(grid.temperatures)
+        check_positive(np.ravel(grid.temperatures).tolist())
         super().__init__(problem, grid, about={"kind": "model-selection", **about})
+        self.single = ()  # a picture is along either axis
         if key is None:
             check_some_evidence([self.at(number) for number in range(self.total)])
 

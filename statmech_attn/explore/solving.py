@@ -2,7 +2,7 @@
 
 What is computed is what a study of order parameters that had this width and this
 temperature as well would hold: the temperatures of a width are a chain from the highest
-one down (`studies.order_parameter`).
+one down (`bpkr.saddle_points`).
 """
 
 import threading
@@ -12,12 +12,12 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import batches, studies
+from statmech_attn.bpkr import SaddlePoints
 from statmech_attn.explore.computable import study_of, Uncomputable
 from statmech_attn.explore.files import File
 from statmech_attn.explore.learned import SOLVED
 from statmech_attn.explore.stopping import Questions, Stoppable
 from statmech_attn.storage import toml
-from statmech_attn.studies.order_parameter import OrderParameterWork
 
 
 NAMES = ("width", "temperature")
@@ -48,11 +48,11 @@ class Solving:
         self.study = study_of(file, tree, allow_code)
 
     @batches.once
-    def work(self) -> OrderParameterWork:
+    def work(self) -> SaddlePoints:
         """The work of the study, whose problem and programs every point uses."""
         batches.runtime.prepare()
         work = studies.work(self.study)
-        assert isinstance(work, OrderParameterWork)
+        assert isinstance(work, SaddlePoints)
         return work
 
     def warm(self) -> None:

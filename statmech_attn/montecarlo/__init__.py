@@ -6,7 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.montecarlo import weight_space
+    from statmech_attn.montecarlo import posteriors, weight_space
     from statmech_attn.montecarlo.binomial import binomial
     from statmech_attn.montecarlo.collapsed import class_counts
     from statmech_attn.montecarlo.dataset import (
@@ -56,6 +56,7 @@ __all__ = [
     "Overlaps",
     "PER_RUN",
     "point_keys",
+    "posteriors",
     "rows_of_a_call",
     "sample_weights",
     "Sampler",

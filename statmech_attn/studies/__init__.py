@@ -6,10 +6,10 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
+    from statmech_attn.bpkr import Learning
     from statmech_attn.options import Count, Positive, Seed, WholeNumber
     from statmech_attn.reporting import Reporter, Silent
     from statmech_attn.studies import files, guard, records, reference, templates
-    from statmech_attn.studies.examples import Learning
     from statmech_attn.studies.files import compute, holds, produce
     from statmech_attn.studies.hysteresis import compare_sweeps
     from statmech_attn.studies.matching import rematch

@@ -2,8 +2,8 @@
 
 import json
 
+from statmech_attn.bpkr import Learning, VALIDATION
 from statmech_attn.studies.bpkr_tables import ArraysTask
-from statmech_attn.studies.examples import Learning, VALIDATION
 from statmech_attn.tasks import arrays
 
 

@@ -3,11 +3,11 @@
 import jax
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import curves
+from statmech_attn.bpkr import curves, Learning
 from statmech_attn.comparison import EXACT
+from statmech_attn.montecarlo import posteriors
 from statmech_attn.reporting import Silent
-from statmech_attn.studies import learning, posterior, spec
-from statmech_attn.studies.examples import Learning
+from statmech_attn.studies import learning, spec
 from statmech_attn.studies.learning_curve_table import LearningCurveStudy
 
 
@@ -22,23 +22,23 @@ def work(study: LearningCurveStudy) -> curves.LearningCurves:
     """
     run, network = study.run, study.network
     if run.samples:
-        posterior.require_numpyro()
+        posteriors.require_numpyro()
     needed = max(run.examples) * run.training_sets
     pool = learning.learning(study.task.enlarged(needed))._replace(sets={})
+    grid = learning.grid(network)
     points = curves.LearningCurves(
         jax.random.key(run.seed),
-        learning.posed(pool, network, form="factors"),
+        pool.posed(variances=network.variances, form="factors", **grid.point(0)),
         pool.xi_test,
         pool.Y_test,
         examples=run.examples,
-        grid=learning.grid(network),
+        grid=grid,
         training_sets=run.training_sets,
         corrections=run.corrections,
         samplers={estimate(name): _sampler(study, name, pool) for name in run.samples},
         keeps_blocks=study.keeps_blocks,
-        about=learning.about(study, pool),
+        about={"task": pool.description},
     )
-    points.single = learning.single(study)
     for method in run.samples:
         for number in range(points.grid.total):
             problem = points.problem.at(**points.grid.point(number))
@@ -50,14 +50,14 @@ def _sampler(study: LearningCurveStudy, method: str, pool: Learning) -> curves.S
     """The mean of f over draws by a method, with the settings of the study."""
 
     def sampler(key, problem: bpkr.Problem, xi_test, Y_test, folder) -> curves.Measured:
-        draws = posterior.sampled(
+        draws = posteriors.sampled(
             key,
             problem,
             pool,
             study.run.sampling(method),
             Silent(),
             folder=folder,
-            study=spec.dump(study.model_dump(exclude_none=True)),
+            run=spec.dump(study.model_dump(exclude_none=True)),
         )
         return curves.measured(draws.mean, draws.variance, Y_test, draws.mean_stderr)
 
@@ -71,4 +71,4 @@ def estimate(method: str) -> str:
         >>> estimate("order-parameter"), estimate("langevin")
         ('exact', 'langevin')
     """
-    return EXACT if method == posterior.EXACT_LAW else method
+    return EXACT if method == posteriors.EXACT_LAW else method

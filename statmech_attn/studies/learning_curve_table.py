@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from statmech_attn.montecarlo.posteriors import Sampling
 from statmech_attn.options import Count, Seed
 from statmech_attn.studies.bpkr_tables import BpkrStudy, Method, PosteriorRun
 from statmech_attn.studies.tables import Table
@@ -36,16 +37,12 @@ class LearningCurveRun(Table, frozen=True):
     warmup: Count | None = None
     chains: Count = 4
 
-    def sampling(self, method: str) -> PosteriorRun:
+    def sampling(self, method: str) -> Sampling:
         """How a method samples a posterior here."""
+        draws, chains = self.draws, self.chains
         return PosteriorRun(
-            method=method,
-            seed=self.seed,
-            draws=self.draws,
-            warmup=self.warmup,
-            chains=self.chains,
-            stored=0,
-        )
+            method=method, draws=draws, warmup=self.warmup, chains=chains, stored=0
+        ).sampling
 
     @model_validator(mode="after")
     def _distinct(self):

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
-from statmech_attn.studies.examples import Attended, Learning
+from statmech_attn.bpkr import Attended, Learning
 from statmech_attn.studies.one_shot_sets import CHOICES, image_sets, ImageSets, MAIN
 from statmech_attn.studies.trained import load_trained, LOST, TrainedNetworks, usable
 from statmech_attn.studies.trained_tables import RestartTask, TrainedTask

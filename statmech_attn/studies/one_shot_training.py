@@ -21,7 +21,7 @@ from statmech_attn.reporting import Silent
 from statmech_attn.scan import Arrays, lacking, Pilot, Points, Tick
 from statmech_attn.statistics import share_error
 from statmech_attn.storage import BlockFolder, BlockMemory
-from statmech_attn.studies import build, spec, training
+from statmech_attn.studies import build, spec
 from statmech_attn.studies.one_shot_sets import image_sets, key_of
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
 from statmech_attn.studies.tables import chosen
@@ -32,6 +32,7 @@ from statmech_attn.training import (
     initial,
     Learnt,
     Minibatches,
+    networks,
     outputs,
     PILOT_STEPS,
     precision_here,
@@ -91,15 +92,15 @@ VARIABLES = Variables(
         "best_step", "restart", "step with the most validation tasks right", "1", "n",
         group="",
     ),
-    training.STEPS._replace(dims="restart"),
-    training.RESULT._replace(
+    networks.STEPS._replace(dims="restart"),
+    networks.RESULT._replace(
         dims="restart",
-        note=f"{training.RESULT.note}; vanished: outputs below 0.05 (rms)",
+        note=f"{networks.RESULT.note}; vanished: outputs below 0.05 (rms)",
     ),
     *(row._replace(group=None) for row in order_parameters("restart")),
     build.FAILURE,
-    training.STEP,
-    training.RESTART,
+    networks.STEP,
+    networks.RESTART,
     Variable("path_{l}", "path_{l}", "attention path from layer {l} on", "1", "π"),
     Variable(
         "path_{l}_pair", "path_{l}_pair", "attention path from layer {l} on", "1", "π"

@@ -23,13 +23,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import bpkr, extras
-from statmech_attn.bpkr import check_finite_width, prior, pruning
+from statmech_attn.bpkr import check_finite_width, Learning, prior, pruning
 from statmech_attn.bpkr.newton import RESULT_WORDS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Contents, lacking, Points, Tick
 from statmech_attn.statistics import mean_of_known, paired_error, share_error
 from statmech_attn.studies import build, one_shot
-from statmech_attn.studies.examples import Learning
 from statmech_attn.studies.learning import learning
 from statmech_attn.studies.one_shot_sets import key_of
 from statmech_attn.studies.pruning_table import LearnedPruningStudy, PruningStudy

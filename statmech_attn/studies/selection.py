@@ -9,9 +9,9 @@ both choices are (`bpkr.selection`).
 import jax
 import numpy as np
 
-from statmech_attn.bpkr import selection
-from statmech_attn.studies import learning, posterior
-from statmech_attn.studies.examples import Attended, Learning, VALIDATION
+from statmech_attn.bpkr import Attended, Learning, selection, VALIDATION
+from statmech_attn.montecarlo import posteriors
+from statmech_attn.studies import learning
 from statmech_attn.studies.selection_table import ModelSelectionStudy
 
 
@@ -26,18 +26,19 @@ def work(study: ModelSelectionStudy) -> selection.ModelSelection:
         ValueError: impossible settings, in one line.
     """
     run, network = study.run, study.network
+    grid = learning.grid(network)
     if run.exact:
-        posterior.require_numpyro()
+        posteriors.require_numpyro()
     split_key, key = jax.random.split(jax.random.key(run.seed))
     validation, rest = _parted(split_key, learning.learning(study.task), run.validation)
     return selection.ModelSelection(
-        learning.posed(rest, network),
+        rest.posed(variances=network.variances, **grid.point(0)),
         *validation,
-        grid=learning.grid(network),
+        grid=grid,
         key=key if run.exact else None,
         draws=run.draws,
         test=(rest.xi_test, rest.Y_test),
-        about=learning.about(study, rest),
+        about={"task": rest.description},
     )
 
 

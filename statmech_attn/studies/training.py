@@ -1,181 +1,27 @@
-"""Gradient descent of all weights over widths, temperatures and initial weights."""
-
-import hashlib
-import threading
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+"""Training studies: gradient descent of all weights over widths and temperatures."""
 
 import jax
-import numpy as np
 
-from statmech_attn import bpkr
-from statmech_attn.bpkr.points import order_parameters
-from statmech_attn.labels import Variable, Variables, words
-from statmech_attn.montecarlo import weight_space
-from statmech_attn.reporting import Silent
-from statmech_attn.scan import Arrays, lacking, Pilot, Tick
-from statmech_attn.storage import BlockFolder, BlockMemory
-from statmech_attn.studies import learning, spec
+from statmech_attn.studies import learning
 from statmech_attn.studies.bpkr_tables import TrainingStudy
-from statmech_attn.training import DIVERGED, RESULTS, Trained, Trainer
+from statmech_attn.training import networks
 
 
-_AFTER = "constant after the end of a run"
-RESULT = Variable(
-    "training_result",
-    "width restart",
-    "how the training ended",
-    "1",
-    "result",
-    group="",
-    flags=words(RESULTS),
-    note="-1: not run; NaN in what follows from the weights where it diverged",
-)
-STEPS = Variable(
-    "training_steps", "width restart", "steps of gradient descent", "1", "n"
-)
-STEP = Variable("step", "step", "step of gradient descent", "1", "n")
-RESTART = Variable(
-    "restart", "restart", "training from initial weights of its own", "1", "r"
-)
-LOSS = Variable(
-    "loss",
-    "width restart step",
-    "minus the log density of the weights, up to a constant",
-    "1",
-    "L",
-    group="",
-    note=_AFTER,
-)
-VARIABLES = Variables(
-    order_parameters("width restart"),
-    LOSS,
-    Variable(
-        "loss_data", "width restart step", "squared errors over 2 T", "1",
-        "Σ(f−Y)²/2T", note=_AFTER,
-    ),
-    Variable(
-        "loss_prior", "width restart step",
-        "half the squared norm of the whitened weights",
-        "1", "|z|²/2", note=_AFTER,
-    ),
-    Variable(
-        "loss_gradient_norm", "width restart", "norm of the gradient of the loss", "1",
-        "|∇L|", group="",
-    ),
-    Variable("predictor", "width restart test", "f of the trained network", "1", "f"),
-    Variable(
-        "accuracy", "width restart", "share of test examples with the right sign", "1",
-        "accuracy", group="",
-    ),
-    Variable(
-        "accuracy_train", "width restart",
-        "share of training examples with the right sign", "1", "accuracy", group="",
-    ),
-    STEPS,
-    RESULT,
-    STEP,
-    RESTART,
-    learning.COORDINATES,
-)  # fmt: skip
+VARIABLES = networks.VARIABLES
 
 
-class TrainingWork(learning.LearningWork):
-    """Networks trained from draws of their prior, each with a key of its own."""
+def work(study: TrainingStudy) -> networks.TrainedNetworks:
+    """The trainings that a study asks for.
 
-    title = "training"
-    variables = VARIABLES
-    keeps_blocks = True
-    empty: Mapping[str, int] = {"training_result": -1}
-
-    def __init__(self, study: TrainingStudy):
-        super().__init__(study, restart=np.arange(study.run.restarts))
-        self.options, self.descent = study.run, study.run.descent
-        self.key = jax.random.key(self.options.seed)
-        self._trainers: dict[int, Trainer] = {}
-        self._compiling = threading.Lock()
-        for number in range(0, self.total, self.options.restarts):
-            self.posterior(number)
-
-    def posterior(self, number: int) -> weight_space.WeightPosterior:
-        """The posterior whose maximum a point looks for."""
-        posterior = weight_space.posterior(self.at(number), reduced=False)
-        return posterior.with_traced_temperature()
-
-    def start(self, number: int, problem: weight_space.WeightPosterior):
-        """Initial weights of a point."""
-        return problem.draw_prior(jax.random.fold_in(self.key, number))
-
-    def trainer(self, number: int) -> Trainer:
-        """Compiled once for every width."""
-        width = number // (self.options.restarts * len(self.grid.temperatures))
-        with self._compiling:
-            if width not in self._trainers:
-                problem = self.posterior(number)
-                terms = weight_space.WeightPosterior.loss_terms
-                start = self.start(number, problem)
-                self._trainers[width] = Trainer(terms, self.descent, problem, start)
-            return self._trainers[width]
-
-    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
-        problem, trainer = self.posterior(number), self.trainer(number)
-        start = self.start(number, problem)
-        store = self._store((problem, start), folder)
-        after = lambda steps: tick(steps / self.descent.steps)
-        return self._described(problem, trainer.run(problem, start, store, after))
-
-    def _store(self, given, folder: Path | None):
-        """Where blocks are kept; `given` is what they depend on beside the study."""
-        if folder is None:
-            return BlockMemory(warmup=0)
-        digest = hashlib.sha256()
-        for array in jax.tree.leaves(given):
-            digest.update(np.asarray(array).tobytes())
-        return BlockFolder(
-            folder,
-            warmup=0,
-            run=digest.hexdigest(),
-            report=Silent(),
-            study=spec.dump(self.study.model_dump(exclude_none=True)),
-        )
-
-    def _described(self, problem, trained: Trained) -> dict[str, Any]:
-        """What is stored of a network; no numbers where the descent diverged."""
-        z, task = trained.weights, self.made
-        U, U_a = problem.order_parameters(z)
-        f = problem.predict(z, problem.rotated_inputs(task.xi_test))
-        row = {f"U_{l}": matrix for l, matrix in enumerate(U, 1)} | {
-            "U_a": U_a,
-            "predictor": f,
-            "accuracy": bpkr.accuracy(f, task.Y_test),
-            "accuracy_train": bpkr.accuracy(problem.training_outputs(z), task.Y),
-        }
-        if trained.result == DIVERGED:
-            row = {name: np.full(np.shape(x), np.nan) for name, x in row.items()}
-        return row | {
-            "loss": trained.data + trained.prior,
-            "loss_data": trained.data,
-            "loss_prior": trained.prior,
-            "loss_gradient_norm": trained.gradient_norm,
-            "training_steps": trained.steps,
-            "training_result": np.int8(trained.result),
-        }
-
-    def not_finite(self, arrays: Arrays) -> np.ndarray:
-        """Without numbers though it did not diverge."""
-        lost = lacking(arrays, "U_1", "U_a", "predictor", "accuracy")
-        return lost & (arrays["training_result"] != DIVERGED)
-
-    def pilot(self) -> Pilot:
-        """A block at the largest width, or one gradient."""
-        number = self.total - 1
-        problem, trainer = self.posterior(number), self.trainer(number)
-        seconds = trainer.block_seconds(problem, self.start(number, problem))
-        blocks = self.descent.steps // self.descent.block_size
-        overlaps = [size**2 for size in self.problem.sizes]
-        stored = sum(overlaps) + 3 * len(self.descent.recorded) + self.made.Y_test.size
-        return Pilot(seconds * blocks, trainer.memory, stored=8 * stored)
-
-    def coordinates(self) -> dict[str, Any]:
-        return super().coordinates() | {"step": np.array(self.descent.recorded)}
+    Raises:
+        ValueError: impossible settings, in one line.
+    """
+    run, network = study.run, study.network
+    return networks.TrainedNetworks(
+        jax.random.key(run.seed),
+        learning.learning(study.task),
+        learning.grid(network),
+        run.descent,
+        restarts=run.restarts,
+        variances=network.variances,
+    )

@@ -6,6 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
+    from statmech_attn.training import networks
     from statmech_attn.training.descent import State, Trained, Trainer
     from statmech_attn.training.options import Descent, Minibatches
     from statmech_attn.training.results import (
@@ -43,6 +44,7 @@ __all__ = [
     "initial",
     "Learnt",
     "Minibatches",
+    "networks",
     "outputs",
     "PILOT_STEPS",
     "Precision",

@@ -9,8 +9,6 @@ from statmech_attn.bpkr import predictor, saddle
 from statmech_attn.scan import guarded
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.scan.work import Chunk, RAISED, Stopped
-from statmech_attn.studies.order_parameter import OrderParameterWork
-from statmech_attn.studies.posterior import PosteriorWork
 
 
 HEADS = [["previous-token", "uniform"]]
@@ -42,23 +40,23 @@ def rows(work, first, stop, tick=nothing, folder=None):
 @pytest.fixture
 def saddles():
     """Knows no saddle point yet."""
-    return OrderParameterWork(studies.parse(SADDLES))
+    return studies.work(studies.parse(SADDLES))
 
 
 @pytest.fixture(scope="module")
 def all_saddles():
-    return rows(OrderParameterWork(studies.parse(SADDLES)), 0, 6)
+    return rows(studies.work(studies.parse(SADDLES)), 0, 6)
 
 
 @pytest.mark.slow
 def test_a_skip_connection_is_a_head_of_its_layer():
     study = SADDLES | {"task": TASK | {"skip": [0.5]}}
-    work = OrderParameterWork(studies.parse(study))
+    work = studies.work(studies.parse(study))
     assert work.problem.branches == (3,) and work.problem.heads == (2,)
     assert work.sizes()["attention_head"] == work.sizes()["path_1"] == 3
     unequal = study | {"network": GRID | {"width_ratios": [1.0, 0.5]}}
     with pytest.raises(ValueError, match="layer 1 needs equal widths"):
-        OrderParameterWork(studies.parse(unequal))
+        studies.work(studies.parse(unequal))
 
 
 @pytest.mark.slow
@@ -73,8 +71,8 @@ def test_saddle_points_do_not_depend_on_the_chunk(saddles, all_saddles, first, s
 @pytest.mark.slow
 def test_chains_end_on_the_saddle_points_of_a_sweep(saddles, all_saddles):
     """The two follow the grid in different ways, to one minimum."""
-    grid = saddles.grid
-    rows = saddles.problem.sweep(widths=grid.widths, temperatures=grid.temperatures)
+    widths, temperatures = saddles.grid.widths, saddles.temperatures
+    rows = saddles.problem.sweep(widths=widths, temperatures=temperatures)
     U = np.stack([solution.U[0] for row in rows for solution in row])
     # Two convergent iterations agree to the gradient's tolerance over the curvature.
     np.testing.assert_allclose(all_saddles["U_1"], U, atol=1e-7)
@@ -133,7 +131,7 @@ def test_numbers_that_are_lacking_are_told_from_points_without_solution(saddles)
 
 @pytest.mark.slow
 def test_samples_of_a_point_do_not_depend_on_the_others():
-    work = PosteriorWork(studies.parse(EXACT))
+    work = studies.work(studies.parse(EXACT))
     found = in_memory(work)
     alone = rows(work, 1, 2)
     assert set(alone) <= set(found)
@@ -143,7 +141,7 @@ def test_samples_of_a_point_do_not_depend_on_the_others():
 
 @pytest.mark.slow  # in the fast tests: the same of a training, and of `sample_weights`
 def test_chains_go_on_from_the_block_at_which_they_were_stopped(tmp_path):
-    work = PosteriorWork(studies.parse(WEIGHTS))
+    work = studies.work(studies.parse(WEIGHTS))
     assert work.keeps_blocks
     straight, ticks = in_memory(work), []
 
@@ -174,7 +172,7 @@ def test_settings_that_no_sampler_takes_are_refused_before_the_first_point(
     network, message
 ):
     with pytest.raises(ValueError, match=message):
-        PosteriorWork(studies.parse(EXACT | {"network": network}))
+        studies.work(studies.parse(EXACT | {"network": network}))
 
 
 @pytest.mark.slow

@@ -11,18 +11,12 @@ from rich.console import Console
 
 from statmech_attn import bpkr, plotting, storage, studies
 from statmech_attn.batches import rng
+from statmech_attn.bpkr import chosen_temperature as choice, saddle_points
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.cli.tables import with_error
 from statmech_attn.scan.engines.local import in_memory
-from statmech_attn.studies import (
-    choice,
-    learning,
-    one_shot as one_shot_studies,
-    order_parameter,
-)
+from statmech_attn.studies import learning, one_shot as one_shot_studies
 from statmech_attn.studies.one_shot_sets import CHOICES
-from statmech_attn.studies.order_parameter import OrderParameterWork
-from statmech_attn.studies.posterior import PosteriorWork
 from statmech_attn.studies.trained import load_trained
 from statmech_attn.tasks import images, one_shot
 from statmech_attn.training import attention_heads, DIVERGED, VANISHED
@@ -69,7 +63,7 @@ def tree(trained, /, **changes):
 
 @pytest.fixture(scope="module")
 def work(trained):
-    return OrderParameterWork(studies.parse(tree(trained)))
+    return studies.work(studies.parse(tree(trained)))
 
 
 @pytest.fixture(scope="module")
@@ -129,11 +123,11 @@ def test_chosen_temperatures_have_the_highest_accuracy_of_their_choice(found):
 @pytest.mark.slow
 def test_no_test_label_enters_the_choice_on_validation_classes(found, work):
     """With all test labels turned round only the published choice may change."""
-    made = work.made
+    made = work.task
     xi, y = made.sets["omniglot"]
     turned = made._replace(Y_test=-y, sets=made.sets | {"omniglot": (xi, -y)})
     other = copy.copy(work)
-    other.made, other._last = turned, (-1, {})
+    other.task, other._last = turned, (-1, {})
     turned = in_memory(other)
     for name in ("chosen_temperature", "chosen_temperature_gp"):
         before, after = found[name], turned[name]
@@ -176,7 +170,7 @@ def test_the_gain_over_the_limit_has_the_error_of_a_paired_difference(work, foun
     wide = found.sel(width=WIDE)
     assert (wide.accuracy_gain == 0).all()
     np.testing.assert_allclose(wide.accuracy_gain_stderr, 1 / 122)  # of a share of 0
-    made, here = work.made, found.sel(width=5, choice="validation")
+    made, here = work.task, found.sel(width=5, choice="validation")
     T, T_gp = here.chosen_temperature, here.chosen_temperature_gp
     U = here.U_1.sel(temperature=T).values
     network = posed(made, float(T)).theory(U)
@@ -252,8 +246,8 @@ def test_sets_are_the_same_whichever_others_are_drawn(work, trained):
     less = learning.learning(studies.parse(tree(trained, elsewhere=["mnist"])).task)
     assert list(less.sets) == [*SETS[:2], "mnist"]
     for name in SETS[:2]:
-        np.testing.assert_array_equal(less.sets[name][0], work.made.sets[name][0])
-    np.testing.assert_array_equal(less.xi, work.made.xi)
+        np.testing.assert_array_equal(less.sets[name][0], work.task.sets[name][0])
+    np.testing.assert_array_equal(less.xi, work.task.xi)
 
 
 @pytest.mark.slow
@@ -293,7 +287,7 @@ def test_widths_below_the_number_of_paths_are_marked(found, work):
     paths = found.sizes["path_1"]
     np.testing.assert_array_equal(found.outside_support, found.width < paths)
     grid = work.grid._replace(widths=[paths - 1.0, paths])
-    assert order_parameter.singular_laws(work.made, grid) == [True, False]
+    assert saddle_points.singular_laws(work.task, grid) == [True, False]
 
 
 @pytest.mark.slow
@@ -321,7 +315,7 @@ def test_choices_at_an_end_of_the_grid_are_marked(found):
 @pytest.mark.slow
 def test_no_more_overlaps_are_kept_than_ranks(found, work):
     assert found.sizes["rank"] == 50 and found.sizes["example"] == 120
-    theory = posed(work.made, 0.05).theory(found.U_1[0, 0].values)
+    theory = posed(work.task, 0.05).theory(found.U_1[0, 0].values)
     kept = theory.overlap()[:50]
     np.testing.assert_allclose(found.kernel_overlap[0, 0], kept, atol=1e-6)
 
@@ -405,11 +399,11 @@ def test_posteriors_answer_every_set(trained, run):
         "network": {"width": 3, "temperature": 0.5},
         "run": {"draws": 10, "warmup": 10, "chains": 2, "stored": 10} | run,
     }
-    work = PosteriorWork(studies.parse(study))
-    sets = dict(work.made.sets)
+    work = studies.work(studies.parse(study))
+    sets = dict(work.task.sets)
     xi, y = sets["omniglot"]
     sets["mnist"] = xi, -y
-    work.made = work.made._replace(sets=sets)
+    work.task = work.task._replace(sets=sets)
     found = in_memory(work)
     assert list(found.test_set.values) == SETS
     right = found.accuracy_sets.values[0]
@@ -419,7 +413,7 @@ def test_posteriors_answer_every_set(trained, run):
     wilson = np.sqrt(right * (1 - right) / 60 + 1 / 120**2) / (1 + 1 / 60)
     np.testing.assert_allclose(error, wilson)
     if run["method"] == "order-parameter":
-        np.testing.assert_array_equal(right, of_draws(found, work.made))
+        np.testing.assert_array_equal(right, of_draws(found, work.task))
 
 
 def of_draws(found, made) -> list[float]:

@@ -10,11 +10,12 @@ from matplotlib.text import Text
 from rich.console import Console
 
 from statmech_attn import plotting, storage, studies
+from statmech_attn.bpkr import chosen_temperature as choice
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.explore.files import File
 from statmech_attn.explore.sheets import sheet_of
 from statmech_attn.explore.solving import Solving
-from statmech_attn.studies import choice, selection
+from statmech_attn.studies import selection
 from statmech_attn.studies.learning import learning
 
 

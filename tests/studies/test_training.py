@@ -13,7 +13,6 @@ from statmech_attn.batches import compilations
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.scan.work import Chunk, Stopped
-from statmech_attn.studies.training import TrainingWork
 from statmech_attn.training import RESULTS
 
 
@@ -37,7 +36,7 @@ def rows(work, first, stop, tick=lambda points: None, folder=None):
 
 @pytest.fixture(scope="module")
 def work():
-    return TrainingWork(studies.parse(STUDY))
+    return studies.work(studies.parse(STUDY))
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +79,7 @@ def test_a_file_holds_every_network(found, tmp_path):
 @pytest.mark.slow
 def test_the_start_is_the_prior_of_the_sampled_posterior(found):
     """Key of the point, losses of `weight_space` at its draw."""
-    problem = TrainingWork(studies.parse(STUDY)).problem
+    problem = studies.work(studies.parse(STUDY)).problem
     posterior = weight_space.posterior(
         problem.at(width=30, temperature=0.01), reduced=False
     )
@@ -93,7 +92,7 @@ def test_the_start_is_the_prior_of_the_sampled_posterior(found):
 
 @pytest.mark.slow
 def test_networks_do_not_depend_on_the_chunk_and_one_width_compiles_once(found):
-    work = TrainingWork(studies.parse(STUDY))
+    work = studies.work(studies.parse(STUDY))
     part = rows(work, 3, 6)  # of two widths
     before = compilations.count()
     rows(work, 0, 1)
@@ -125,7 +124,7 @@ def test_a_training_goes_on_from_its_last_block(work, found, tmp_path):
 @pytest.mark.slow
 def test_a_descent_that_diverges_is_told_and_leaves_no_numbers():
     tree = changed(optimiser="gd", learning_rate=10.0)
-    work = TrainingWork(studies.parse(tree))
+    work = studies.work(studies.parse(tree))
     arrays = rows(work, 0, 1)
     assert RESULTS[arrays["training_result"][0]] == "diverged"
     assert np.isnan(arrays["U_1"]).all() and np.isnan(arrays["accuracy"]).all()

@@ -1,12 +1,13 @@
-"""What a study of Bayesian learning learns from, and what it is tested on."""
+"""Training and test examples of Bayesian learning, with the heads that attend them."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn.bpkr import prior
+from statmech_attn.bpkr.problem import Problem
 
 
 Attended = tuple[Float[Array, "Q N_0 Pi"], Float[Array, " Q"]]
@@ -38,7 +39,7 @@ class Learning(NamedTuple):
     xi_test: Float[Array, "Q N_0 Pi"]
     Y_test: Float[Array, " Q"]
     heads: tuple[int, ...]
-    description: str
+    description: str = ""
     sets: Mapping[str, Attended] = {}
     choices: Mapping[str, str] = {}
     names: tuple[str, ...] = ()
@@ -57,6 +58,14 @@ class Learning(NamedTuple):
     @property
     def data(self) -> tuple[Array, Array]:
         return self.xi, self.Y
+
+    def posed(self, **options: Any) -> Problem:
+        """The problem of learning the training set.
+
+        Args:
+            options: of `Problem` beside examples and heads.
+        """
+        return Problem(*self.data, heads=self.heads, skip=self.skip, **options)
 
     @property
     def tests(self) -> list[Attended]:
