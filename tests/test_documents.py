@@ -114,12 +114,26 @@ def module_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def public_methods() -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Those of public classes that a docstring describes, by class."""
+    """Those of public classes that a docstring describes, by class.
+
+    What computations redefine of `scan.Points` is described there.
+    """
+    described = {
+        method.name
+        for module in ("points", "work")
+        for method in ast.walk(tree(ROOT / "statmech_attn" / "scan" / f"{module}.py"))
+        if isinstance(method, ast.FunctionDef) and ast.get_docstring(method)
+    }
     for module, statement in public_statements():
         if isinstance(statement, ast.ClassDef):
+            inherited = (
+                described
+                if "Points" in " ".join(map(ast.unparse, statement.bases))
+                else set()
+            )
             for method in statement.body:
                 if isinstance(method, ast.FunctionDef) and method.name[0] != "_":
-                    if ast.get_docstring(method):
+                    if ast.get_docstring(method) and method.name not in inherited:
                         yield f"{module}.{statement.name}", method
 
 

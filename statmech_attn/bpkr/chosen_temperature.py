@@ -88,6 +88,7 @@ def variables(
         right, right_gp: whether an example is answered rightly, 1 or 0, by networks and
             by their limit; NaN where that is not known, and beyond the examples of a
             set.
+        temperatures: of the grid.
         sets: number of examples of every test set, by name.
         choices: name of the set that chooses, by the name of the choice.
     """
@@ -128,7 +129,7 @@ def choose(
     """Temperature and answers by each choice; NaN where no temperature has any.
 
     Args:
-        right, sets, choices: as in `variables`.
+        right, temperatures, sets, choices: as in `variables`.
 
     Example:
         >>> import numpy as np
@@ -154,6 +155,7 @@ def shares(
     """Means over the examples of every test set, which may have fewer than Q.
 
     Args:
+        answers: 1 or 0 of every example.
         counts: numbers of examples.
 
     Example:

@@ -188,6 +188,11 @@ class SaddlePoints(TaskPoints):
         """The row of a width and a temperature that the grid need not have.
 
         It is what a grid with these as well would hold there.
+
+        Args:
+            width: one number, as in the grid.
+            temperature: of the posterior.
+            tick: called before every solution; it raises to end the search.
         """
         above = [T for T in reversed(self.temperatures) if T > temperature]
         start = saddle = None
@@ -245,7 +250,11 @@ class SaddlePoints(TaskPoints):
         ]
 
     def with_accuracies(self, variables: Contents) -> Contents:
-        """Variables of a row, with accuracies on several test sets for answers."""
+        """Variables of a row, with accuracies on several test sets for answers.
+
+        Args:
+            variables: dimensions and values of the row.
+        """
         if RIGHT not in variables:
             return variables
         counts, of_sets = self.task.counts, ANSWERS[:1]
@@ -299,6 +308,8 @@ def predictor(theory: Theory, task: Learning, kept: bool) -> dict[str, Any]:
     """Accuracy, also without each head and on all test sets.
 
     Args:
+        theory: at the order parameters.
+        task: with the test sets.
         kept: f of every test example as well.
     """
     row: dict[str, Any] = {"accuracy_silenced": accuracy_silenced(theory, task)}
@@ -319,6 +330,8 @@ def derivatives(saddle: Solution, task: Learning, kept: bool) -> dict[str, Any]:
     needed: comparisons say by these which error of T or N they would see.
 
     Args:
+        saddle: the first solution.
+        task: with the test set.
         kept: of f of every test example as well.
     """
     problem, row = saddle.problem, {}

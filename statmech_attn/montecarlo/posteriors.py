@@ -12,14 +12,7 @@ from jaxtyping import Array, Key
 from scipy import stats
 
 from statmech_attn import bpkr, extras
-from statmech_attn.bpkr.examples import Learning
-from statmech_attn.bpkr.points import (
-    alignment_and_scores,
-    order_parameters,
-    overlaps,
-    TASK_COORDINATES,
-    TaskPoints,
-)
+from statmech_attn.bpkr import Learning, points, TaskPoints
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.weight_sampling import sample_weights
@@ -33,7 +26,7 @@ EXACT_LAW = "order-parameter"  # the method that samples no weights
 WARMUP = 500  # steps of sampling weights, when not given
 OF_DRAWS = ("_stderr", "_std", "_n_eff", "_r_hat")
 VARIABLES = Variables(
-    order_parameters(
+    points.order_parameters(
         "width", " ".join((*OF_DRAWS, "_draws")),
         "`_draws`, evenly chosen, have chain and draw after width",
     ),
@@ -54,7 +47,7 @@ VARIABLES = Variables(
         "1", "accuracy", "_stderr",
         note="of the mean predictor; binomial error, without the Monte Carlo error",
     ),
-    overlaps(),
+    points.overlaps(),
     Variable("divergences", "width", "divergent draws of all chains", "1", "n",
              group=""),
     Variable(
@@ -68,7 +61,7 @@ VARIABLES = Variables(
         "log_evidence", "width", "log of the probability of the labels", "nat",
         "ln p(Y)", "_stderr", group="evidence", note="with run.evidence",
     ),
-    TASK_COORDINATES,
+    points.TASK_COORDINATES,
     attributes=("method",),
 )  # fmt: skip
 
@@ -115,7 +108,7 @@ class Posteriors(TaskPoints):
 
     Args:
         key: random key of JAX.
-        task, grid, variances, about: as in `bpkr.points.TaskPoints`.
+        task, grid, variances, about: as in `bpkr.TaskPoints`.
         sampling: method, and numbers of draws.
         stored: draws of the order parameters that are stored for each chain.
 
@@ -164,7 +157,7 @@ class Posteriors(TaskPoints):
         row = _described(draws, self.task, self.stored)
         theory = self.at(number).theory(row["U_1"])
         U = [row[f"U_{layer}"] for layer in range(1, len(self.task.heads) + 1)]
-        return row | alignment_and_scores(theory, U, row["U_a"])
+        return row | points.alignment_and_scores(theory, U, row["U_a"])
 
     def _sampled(self, number: int, report: Reporter, folder: Path | None) -> Sampled:
         key, problem = jax.random.fold_in(self.key, number), self.at(number)
@@ -210,6 +203,11 @@ def sampled(
     """The posterior of a problem by the method of the options.
 
     Args:
+        key: random key of JAX.
+        problem: whose posterior it is.
+        task: examples that the predictor is tested on.
+        options: method, and numbers of draws.
+        report: told of the progress.
         folder: where blocks of a sampler of weights are kept, if anywhere.
         run: what they belong to, in words that no other run has.
     """

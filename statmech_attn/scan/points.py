@@ -201,6 +201,9 @@ class Points(Computation, OneRound):
         Args:
             name: of the variable; what is none has dimensions of its own.
             rows: of all points.
+
+        Raises:
+            ValueError: a row that has not the dimensions of its variable.
         """
         try:
             dims = [d for d in self.variables.dims(name) if d not in self.axes]
@@ -232,6 +235,10 @@ class _Ticking:
 
 def lacking(arrays: Arrays, *names: str) -> np.ndarray:
     """Rows in which a number of one of these arrays is not finite.
+
+    Args:
+        arrays: rows by name.
+        names: of those that must be finite.
 
     Example:
         >>> lacking({"y": np.array([1.0, np.nan])}, "y").tolist()

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from statmech_attn.kinds import SAMPLERS
-from statmech_attn.montecarlo.posteriors import Sampling
+from statmech_attn.montecarlo import posteriors
 from statmech_attn.options import Count, either, Positive, Seed, WholeNumber
 from statmech_attn.studies import digests
 from statmech_attn.studies.tables import (
@@ -213,11 +213,11 @@ class PosteriorRun(Table, frozen=True):
     evidence: bool = False
 
     @property
-    def sampling(self) -> Sampling:
+    def sampling(self) -> posteriors.Sampling:
         """What samples a posterior."""
         options: dict[str, Any] = self.model_dump(exclude={"seed", "stored"})
         options["block"] = self.block_size
-        return Sampling(**options)
+        return posteriors.Sampling(**options)
 
     @property
     def block_size(self) -> int:

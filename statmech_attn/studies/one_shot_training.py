@@ -15,7 +15,7 @@ from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
 from statmech_attn.batches import once
-from statmech_attn.bpkr.points import order_parameters
+from statmech_attn.bpkr import points
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import Silent
 from statmech_attn.scan import Arrays, lacking, Pilot, Points, Tick
@@ -97,7 +97,7 @@ VARIABLES = Variables(
         dims="restart",
         note=f"{networks.RESULT.note}; vanished: outputs below 0.05 (rms)",
     ),
-    *(row._replace(group=None) for row in order_parameters("restart")),
+    *(row._replace(group=None) for row in points.order_parameters("restart")),
     build.FAILURE,
     networks.STEP,
     networks.RESTART,

@@ -23,8 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import bpkr, extras
-from statmech_attn.bpkr import check_finite_width, Learning, prior, pruning
-from statmech_attn.bpkr.newton import RESULT_WORDS
+from statmech_attn.bpkr import check_finite_width, Learning, newton, prior, pruning
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Contents, lacking, Points, Tick
 from statmech_attn.statistics import mean_of_known, paired_error, share_error
@@ -79,7 +78,7 @@ VARIABLES = Variables(
     ),
     Variable(
         "result", "restart", "how the iteration ended", "1", "result",
-        flags=RESULT_WORDS,
+        flags=newton.RESULT_WORDS,
     ),
     Variable(
         "U_1", "restart path_1 path_1_pair",

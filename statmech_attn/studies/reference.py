@@ -210,7 +210,13 @@ def variables() -> str:
                 words += f"; {part}" if part else ""
             names = ", ".join(f"`{variable.name}{end}`" for end in variable.endings)
             dims = variable.dims.replace(" ", ", ")
-            cells = (names, dims, variable.units, f"`{variable.symbol}`", words)
+            cells = (
+                names,
+                dims,
+                variable.units,
+                f"`{variable.symbol or variable.name}`",
+                words,
+            )
             parts.append(f"| {' | '.join(map(_cell, cells))} |\n")
         parts.append("\n")
     return "".join(parts).rstrip("\n") + "\n"

@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr.examples import Learning
-from statmech_attn.bpkr.points import order_parameters, TASK_COORDINATES, TaskPoints
+from statmech_attn.bpkr import Learning, points, TaskPoints
 from statmech_attn.labels import Variable, Variables, words
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.reporting import Silent
@@ -51,7 +50,7 @@ LOSS = Variable(
     note=_AFTER,
 )
 VARIABLES = Variables(
-    order_parameters("width restart"),
+    points.order_parameters("width restart"),
     LOSS,
     Variable(
         "loss_data", "width restart step", "squared errors over 2 T", "1",
@@ -79,7 +78,7 @@ VARIABLES = Variables(
     RESULT,
     STEP,
     RESTART,
-    TASK_COORDINATES,
+    points.TASK_COORDINATES,
 )  # fmt: skip
 
 
@@ -88,7 +87,7 @@ class TrainedNetworks(TaskPoints):
 
     Args:
         key: random key of JAX.
-        task, grid, variances, about: as in `bpkr.points.TaskPoints`.
+        task, grid, variances, about: as in `bpkr.TaskPoints`.
         descent: steps and rate of gradient descent.
         restarts: trainings from initial weights of their own, at every point.
 
