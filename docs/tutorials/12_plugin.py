@@ -30,7 +30,7 @@ from statmech_attn import dmft, dynamics, plotting
 from statmech_attn.cli import Summary
 from statmech_attn.kinds import Kind, KINDS
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.scan import Assembled, OneRound, Pilot
+from statmech_attn.scan import Points
 from statmech_attn.studies import Count, Positive, Seed, StudyTable, Table
 
 
@@ -73,10 +73,10 @@ class EnsembleStudy(StudyTable):
 
 
 # %%
-# What is computed: the work
-# --------------------------
+# What is computed: the points
+# ----------------------------
 #
-# A work states how many points there are and computes the rows of some of them.  Its
+# Axes say how many points there are, and a row has the numbers of one of them.  The
 # only rule is that a row depends on nothing but the study and the *number* of its
 # point: then chunks can be computed anywhere, in any order, and again.  Here the number
 # gives the seed of the network.
@@ -98,64 +98,42 @@ VARIABLES = Variables(
 )
 
 
-class EnsembleWork(OneRound):
-    """A point is a network with patterns of its own seed; a `scan.Work`."""
+class Ensemble(Points):
+    """A point is a network with patterns of its own seed."""
 
     title = "networks"
-    batch = 1
+    variables = VARIABLES
+    numbers = ("largest",)
 
     def __init__(self, study):
-        self.run = study.run
+        self.settings = study.run
+        self.axes = {"network": study.run.seed + np.arange(study.run.networks)}
 
-    @property
-    def total(self):
-        return self.run.networks
-
-    def rows(self, chunk, payload, tick, folder):
-        """The phase and largest exponent of every network of a chunk."""
-        rows = []
-        for number in range(chunk.first, chunk.stop):
-            key = jax.random.key(self.run.seed + number)
-            patterns = dmft.random_segments(key, n_patterns=3, n_segments=3, n_bits=2)
-            network = dmft.network(patterns, context=4)
-            parameters = dmft.parameters(self.run.beta, self.run.gamma, 0.02)
-            start = dmft.from_row(network, parameters, 0)
-            verdict = dynamics.classify(
-                dmft.system(network),
-                start,
-                parameters,
-                transient=self.run.transient,
-                steps=self.run.steps,
-                exponents=1,
-                max_doublings=2,
-            )
-            spectrum = verdict.spectrum
-            rows.append((verdict.phase, spectrum.exponents[0], spectrum.stderr[0]))
-            tick(1.0)
-        phase, largest, stderr = np.array(rows, float).T
-        return {
-            "phase": phase.astype(np.int8),
-            "largest": largest,
-            "largest_stderr": stderr,
-        }
-
-    def not_finite(self, arrays):
-        return np.isnan(arrays["largest"])
-
-    def pilot(self):
-        """Seconds of a point, bytes of a chunk in memory, bytes of a point on disk."""
-        return Pilot(1e-5 * (self.run.transient + self.run.steps), 1_000_000, 24)
-
-    def assemble(self, results):
-        columns = {
-            name: results.column(name)
-            for name in ("phase", "largest", "largest_stderr")
-        }
-        dataset = VARIABLES.labelled(
-            {name: (("network",), column) for name, column in columns.items()},
-            {"network": self.run.seed + np.arange(self.total)},
+    def row(self, number, tick, folder):
+        """The phase and largest exponent of a network."""
+        run = self.settings
+        key = jax.random.key(run.seed + number)
+        patterns = dmft.random_segments(key, n_patterns=3, n_segments=3, n_bits=2)
+        network = dmft.network(patterns, context=4)
+        parameters = dmft.parameters(run.beta, run.gamma, 0.02)
+        verdict = dynamics.classify(
+            dmft.system(network),
+            dmft.from_row(network, parameters, 0),
+            parameters,
+            transient=run.transient,
+            steps=run.steps,
+            exponents=1,
+            max_doublings=2,
         )
-        return Assembled(dataset.assign_attrs(kind="ensemble"))
+        spectrum = verdict.spectrum
+        return {
+            "phase": np.int8(verdict.phase),
+            "largest": spectrum.exponents[0],
+            "largest_stderr": spectrum.stderr[0],
+        }
+
+    def attributes(self):
+        return {"kind": "ensemble"}
 
 
 # %%
@@ -199,7 +177,7 @@ PICTURES = (plotting.Picture("exponents", exponents),)
 # -------
 #
 # A row of the table of kinds names all parts.  In an installed distribution the parts
-# are texts such as ``"ensembles.work:EnsembleWork"``, so that nothing is imported
+# are texts such as ``"ensembles.work:Ensemble"``, so that nothing is imported
 # before it is needed, and an entry point leads to the row:
 #
 # .. code-block:: toml
@@ -213,7 +191,7 @@ PICTURES = (plotting.Picture("exponents", exponents),)
 KIND = Kind(
     "ensemble",
     table=EnsembleStudy,
-    work=EnsembleWork,
+    work=Ensemble,
     variables=VARIABLES,
     summary=SUMMARY,
     pictures=PICTURES,
