@@ -91,7 +91,7 @@ def points(chosen: learning.Learning, widths, temperatures) -> None:
             for T in sorted(temperatures, reverse=True):
                 saddle = problem.at(width=N, temperature=T).solve(start=saddle)
                 theory = saddle.problem.theory(saddle)
-                saddle_points.predictor(theory, chosen, kept=False)
+                saddle_points.predictor(theory, chosen, predictors=False)
                 alignment_and_scores(theory, saddle.U, saddle.U_a)
 
     timed(f"{len(widths)} x {len(temperatures)} points, {chosen.heads}", every)

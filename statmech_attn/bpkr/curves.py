@@ -475,20 +475,20 @@ def estimated(
         xi_test = xi_test.among(np.arange(len(problem.Y)))
     log_T = float(jnp.log(problem.temperature))
     limit = problem.gaussian_process().predict(xi_test)
-    found = {"gp": measured(limit.mean, limit.variance, Y_test)}
+    by_estimate = {"gp": measured(limit.mean, limit.variance, Y_test)}
     names = ("saddle", *["corrected"] * corrections)
-    found |= dict.fromkeys(names, Measured())
+    by_estimate |= dict.fromkeys(names, Measured())
     solution, log_evidence = problem.solve(), UNKNOWN
     action = float(solution.action) - pads * log_T / float(problem.widths.max())
     if solution.converged:
         f = solution.predict(xi_test)
-        found["saddle"] = measured(f.mean, f.variance, Y_test)
+        by_estimate["saddle"] = measured(f.mean, f.variance, Y_test)
         if corrections and not solution.outside_support:
             better = problem.corrections(solution)
             f = better.predict(xi_test)
-            found["corrected"] = measured(f.mean, f.variance, Y_test)
+            by_estimate["corrected"] = measured(f.mean, f.variance, Y_test)
             log_evidence = float(better.log_evidence) + pads * (LOG_2PI + log_T) / 2
-    return Estimated(solution, action, found, log_evidence)
+    return Estimated(solution, action, by_estimate, log_evidence)
 
 
 def measured(mean, variance, Y_test, stderr: float | np.ndarray = 0.0) -> Measured:

@@ -220,7 +220,7 @@ class SaddlePoints(TaskPoints):
         return self._completed(row)
 
     def _completed(self, row: dict[str, Any]) -> dict[str, Any]:
-        """NaN for what a point does not have."""
+        """The row, with NaN for arrays that a point lacks."""
         return {name: row.get(name, self._unknown(name)) for name in self._names()}
 
     def _unknown(self, name: str) -> np.ndarray:
@@ -230,7 +230,7 @@ class SaddlePoints(TaskPoints):
         return np.full([sizes[dimension] for dimension in dims], np.nan)
 
     def _names(self) -> list[str]:
-        """What is found at a point."""
+        """Arrays of a point."""
         U = [f"U_{l}" for l in range(1, len(self.task.heads) + 1)] + ["U_a"]
         predictor = ["predictor_mean", "predictor_variance"] * self.predictors
         differentiated = (*U, *predictor)
@@ -287,14 +287,14 @@ class SaddlePoints(TaskPoints):
         return contents
 
 
-def of_saddle(found: Solution) -> dict[str, Any]:
-    """What the saddle point itself has to say."""
+def of_saddle(saddle: Solution) -> dict[str, Any]:
+    """Order parameters, action and convergence of a saddle point, by name."""
     names = ("U_a", "action", "energy", "entropy", "gradient_norm", "iterations")
-    variables = {name: np.asarray(getattr(found, name)) for name in names}
-    for layer, U in enumerate(found.U, 1):
+    variables = {name: np.asarray(getattr(saddle, name)) for name in names}
+    for layer, U in enumerate(saddle.U, 1):
         variables[f"U_{layer}"] = np.asarray(U)
-    variables["result"] = np.asarray(found.result, np.int8)
-    variables["signature"] = np.asarray(found.signature)
+    variables["result"] = np.asarray(saddle.result, np.int8)
+    variables["signature"] = np.asarray(saddle.signature)
     return variables
 
 
@@ -304,26 +304,26 @@ def singular_laws(task: Learning, grid: Grid) -> list[bool]:
     return prior.outside_support(widths, prior.sizes(task.branches)).tolist()
 
 
-def predictor(theory: Theory, task: Learning, kept: bool) -> dict[str, Any]:
+def predictor(theory: Theory, task: Learning, predictors: bool) -> dict[str, Any]:
     """Accuracy, also without each head and on all test sets.
 
     Args:
         theory: at the order parameters.
         task: with the test sets.
-        kept: f of every test example as well.
+        predictors: whether f of every test example is kept as well.
     """
     row: dict[str, Any] = {"accuracy_silenced": accuracy_silenced(theory, task)}
-    if kept:
+    if predictors:
         f = theory.predict(task.xi_test)
         row |= {"predictor_mean": f.mean, "predictor_variance": f.variance}
-    mean = row["predictor_mean"] if kept else theory.mean(task.xi_test)
+    mean = row["predictor_mean"] if predictors else theory.mean(task.xi_test)
     row["accuracy"] = accuracy(mean, task.Y_test)
     if task.sets:
         row[RIGHT] = right_answers(theory, task)
     return row
 
 
-def derivatives(saddle: Solution, task: Learning, kept: bool) -> dict[str, Any]:
+def derivatives(saddle: Solution, task: Learning, predictors: bool) -> dict[str, Any]:
     """In the logarithms of T, where it is not zero, and of all widths together.
 
     By a second solution beside the first, of which two or three Newton steps are
@@ -332,7 +332,7 @@ def derivatives(saddle: Solution, task: Learning, kept: bool) -> dict[str, Any]:
     Args:
         saddle: the first solution.
         task: with the test set.
-        kept: of f of every test example as well.
+        predictors: whether f of every test example is kept as well.
     """
     problem, row = saddle.problem, {}
     factor = np.exp(STEP)
@@ -340,21 +340,21 @@ def derivatives(saddle: Solution, task: Learning, kept: bool) -> dict[str, Any]:
     if problem.temperature > 0:
         changed = {"temperature": float(problem.temperature) * factor}
         beside["_by_temperature"] = changed
-    found = _compared(saddle, task, kept)
+    compared = _compared(saddle, task, predictors)
     for ending, change in beside.items():
         moved = problem.at(**change).solve(start=saddle)
         if moved.converged:
-            of_moved = _compared(moved, task, kept)
-            slopes = {n: (of_moved[n] - x) / STEP for n, x in found.items()}
+            of_moved = _compared(moved, task, predictors)
+            slopes = {n: (of_moved[n] - x) / STEP for n, x in compared.items()}
             row |= {name + ending: slope for name, slope in slopes.items()}
     return row
 
 
-def _compared(saddle: Solution, task: Learning, kept: bool) -> dict[str, Any]:
+def _compared(saddle: Solution, task: Learning, predictors: bool) -> dict[str, Any]:
     """What posteriors are compared with."""
     values = {"U_a": np.asarray(saddle.U_a)}
     values |= {f"U_{layer}": np.asarray(U) for layer, U in enumerate(saddle.U, 1)}
-    if kept:
+    if predictors:
         f = saddle.predict(task.xi_test)
         values |= {"predictor_mean": f.mean, "predictor_variance": f.variance}
     return values
