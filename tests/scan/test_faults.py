@@ -252,7 +252,7 @@ def test_a_fault_of_the_machine_is_none_of_a_point(
     def broken(*_):
         raise jax.errors.JaxRuntimeError(words)
 
-    monkeypatch.setattr(toy.ToyWork, "compute", broken)
+    monkeypatch.setattr(toy.ToyWork, "rows", broken)
     with pytest.raises(RuntimeError, match=words):
         compute(study(), tmp_path / "out.h5")
     assert not list(chunks(tmp_path / "out.h5").glob("chunk-*"))
