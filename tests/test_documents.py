@@ -1,6 +1,7 @@
 """What the documents name exists: tests, messages, pages, studies."""
 
 import ast
+import datetime
 import functools
 import importlib.util
 import re
@@ -27,7 +28,6 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
-@functools.cache
 @functools.cache
 def words() -> str:
     """All texts of the library; parts of one text follow each other."""
@@ -283,6 +283,10 @@ def test_files_that_a_page_names_exist(page):
     assert not [file for file in files if not (ROOT / file).exists()]
 
 
-def test_the_citation_is_of_this_version():
+def test_the_citation_is_of_this_version_and_its_day():
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert re.findall(r"^version: (.*)$", citation, re.M) == [__version__]
+    (day,) = re.findall(r"^date-released: (.*)$", citation, re.M)
+    dated = re.findall(rf"^## {__version__} \((.*)\)$", changes, re.M)
+    assert datetime.date.fromisoformat(day) and dated in (["unreleased"], [day])

@@ -188,8 +188,9 @@ def test_no_import_runs_upwards():
 
 
 def test_every_room_has_its_floor():
-    rooms = {path.stem for path in (ROOT / HOUSE).iterdir() if path.stem[0] != "_"}
-    assert rooms == set(FLOORS)
+    names = {path.name.removesuffix(".py") for path in (ROOT / HOUSE).iterdir()}
+    rooms = {name for name in names if name[0] != "_"}
+    assert rooms - {"py.typed"} == set(FLOORS)
 
 
 @pytest.mark.parametrize("package", sorted(FACES))

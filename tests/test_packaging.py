@@ -1,9 +1,13 @@
-"""The wheel holds the library and its presets, and nothing that can collide."""
+"""The wheel holds the library and its presets, and nothing that can collide.
+
+It is built from the source distribution, as it is where no wheel fits.
+"""
 
 import pathlib
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 
 import pytest
@@ -13,14 +17,34 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 STUDIES = ("simulations", "analysis", "paper_figs", "benchmarks")
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> pathlib.Path:
-    folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+def build(target: str, source: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """The distribution that a folder of sources gives."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    (built,) = folder.glob("*.whl")
+    (built,) = folder.iterdir()
     return built
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory) -> pathlib.Path:
+    return build("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist, tmp_path_factory) -> pathlib.Path:
+    unpacked = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(unpacked, filter="data")
+    (source,) = unpacked.iterdir()
+    return build("wheel", source, tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_source_distribution_is_small_and_holds_the_tests(sdist):
+    assert sdist.stat().st_size <= 4e6
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"tests/conftest.py", "docs/conf.py", "CITATION.cff"} <= names
 
 
 def test_the_wheel_holds_the_library_only(wheel):
@@ -31,6 +55,7 @@ def test_the_wheel_holds_the_library_only(wheel):
         str(path.relative_to(ROOT)) for path in (ROOT / "statmech_attn").rglob("*.py")
     }
     assert sources <= set(names)
+    assert "statmech_attn/py.typed" in names  # annotations are for users too (PEP 561)
     assert "statmech_attn/dmft/presets/poclopez-pe2.json" in names
     assert "statmech_attn/explore/page/main.js" in names
 
