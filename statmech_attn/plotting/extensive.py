@@ -258,7 +258,7 @@ def capacities(
     x = dataset[along].values if along == "gamma" else 1 / dataset[along].values
     for i, C in enumerate(dataset.context.values):
         colour = style.SERIES[i % len(style.SERIES)]
-        for j, value in enumerate(dataset[other].values):
+        for j in range(dataset.sizes[other]):
             line = dataset.sel(context=C).isel({other: j})
             known = np.isfinite(line.capacity.values)
             axis.errorbar(

@@ -260,7 +260,7 @@ class TaskTable(Table, frozen=True):
         """
         if "n_train" not in type(self).model_fields:
             return self
-        count = max(examples + examples % 2, getattr(self, "n_train") or 0)
+        count = max(examples + examples % 2, getattr(self, "n_train", None) or 0)
         return self.model_copy(update={"n_train": count})
 
 

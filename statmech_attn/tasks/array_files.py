@@ -14,6 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import h5py
@@ -119,7 +120,7 @@ class ArrayFile(NamedTuple):
                 )
 
     def require_shape(
-        self, name: str, axes: Sequence[str], sizes: Sizes = {}
+        self, name: str, axes: Sequence[str], sizes: Sizes = MappingProxyType({})
     ) -> tuple[int, ...]:
         """Shape of an array, once it is known to be right.
 

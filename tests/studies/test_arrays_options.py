@@ -28,8 +28,8 @@ def loaded(tmp_path):
     with np.load(arrays.write_example(tmp_path)) as file:
         example = dict(file)
 
-    def loaded(change={}, task="", kind="order-parameter", file="arrays.npz"):
-        np.savez(tmp_path / "arrays.npz", **(example | change))
+    def loaded(change=None, task="", kind="order-parameter", file="arrays.npz"):
+        np.savez(tmp_path / "arrays.npz", **(example | (change or {})))
         path = tmp_path / f"{kind}.toml"
         path.write_text(
             f'kind = "{kind}"\n[task]\nname = "arrays"\nfile = "{file}"\n{task}\n'

@@ -51,7 +51,7 @@ def mutations(tree: dict[str, Any], model) -> list[dict[str, Any]]:
         (other.setdefault(table, {}) if table else other)[key] = value
         found.append(other)
 
-    for name, field in model.model_fields.items():
+    for name in model.model_fields:
         table = tree.get(name)
         if name == "kind":
             continue
