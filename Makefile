@@ -10,6 +10,7 @@
 # make bench      the benchmark tables
 # make bench-peers  this package beside others, those that are installed
 # make reference  the tables of docs/keys.md and docs/hdf5.md, from the declarations
+# make budget     the lines by package of docs/decisions/lines_by_package.md
 
 VENV ?= .venv
 # constraints.txt is resolved for 3.11; the first Python of these that runs is taken.
@@ -22,7 +23,7 @@ SPHINX = $(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going
 
 .DELETE_ON_ERROR:
 .PHONY: demo test test-slow test-part lint docs docs-check docs-links bench bench-peers \
-	reference environment test-environment docs-environment clean
+	reference budget environment test-environment docs-environment clean
 
 demo: environment
 	$(VENV)/bin/python analysis/demo.py --out results/demo
@@ -66,6 +67,9 @@ bench-peers: environment
 
 reference: environment
 	$(VENV)/bin/python docs/reference.py
+
+budget: environment
+	$(VENV)/bin/python docs/budget.py
 
 environment: $(VENV)/.installed
 docs-environment: $(VENV)/.installed-docs
