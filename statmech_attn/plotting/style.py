@@ -2,7 +2,7 @@
 
 Sizes are those of a printed page: a figure is drawn at the size at which it is read, so
 that a font size here is a font size there.  Colours are those of Okabe and Ito, which
-readers with any colour vision tell apart (tests/plotting/test_colours.py measures it);
+readers with any colour vision tell apart (tests/plotting/test_style.py measures it);
 phases also differ in lightness.
 """
 

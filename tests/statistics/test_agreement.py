@@ -1,0 +1,30 @@
+"""Differences in standard errors, and what many comparisons allow."""
+
+import numpy as np
+import pytest
+
+from statmech_attn.statistics import in_standard_errors, limit_difference, threshold
+
+
+def test_threshold_grows_with_comparisons_and_small_samples():
+    assert threshold(1, level=0.05) == pytest.approx(1.959964, abs=1e-6)
+    assert threshold(1000) > threshold(10)
+    assert threshold(10, runs=5) > threshold(10)
+    with pytest.raises(ValueError, match="at least 2 runs"):
+        threshold(1, runs=1)
+
+
+def test_difference_without_error_is_zero_or_infinite():
+    z = in_standard_errors(np.array([0.0, 1e-15, -0.1, 0.2]), np.array([0, 0, 0, 0.1]))
+    np.testing.assert_array_equal(z, [0.0, 0.0, -np.inf, 2.0])
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.01])
+def test_extrapolation_removes_the_bias_and_keeps_an_offset(offset):
+    n = np.array([100, 200, 400, 800])
+    difference = (offset + 3 / n - 50 / n**2)[:, None]
+    value, _, used = limit_difference(
+        n, difference, np.full((4, 1), 1e-4), np.ones((4, 1), bool)
+    )
+    assert used[0] == 4
+    assert value[0] == pytest.approx(offset, abs=1e-12)
