@@ -275,10 +275,14 @@ def test_parts_of_studies_in_the_documents_have_known_keys():
     assert count > 20
 
 
-@pytest.mark.parametrize("page", [*PAGES, *THEORY], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *PAGES, *THEORY],
+    ids=lambda page: page.stem,
+)
 def test_files_that_a_page_names_exist(page):
     folders = "analysis|benchmarks|paper_figs|simulations|statmech_attn|tests"
-    pattern = rf"`((?:{folders})/[\w./-]+\.(?:py|toml|md|json))"
+    pattern = rf"`((?:{folders})/[\w./-]+\.(?:py|json|js|toml|md))"
     files = re.findall(pattern, page.read_text("utf-8"))
     assert not [file for file in files if not (ROOT / file).exists()]
 

@@ -5,6 +5,7 @@ tests of the browser still hold them.
 """
 
 import os
+import re
 import shutil
 import subprocess
 from importlib import util
@@ -12,13 +13,22 @@ from pathlib import Path
 
 import pytest
 
+from statmech_attn.dynamics import PHASES
 from statmech_attn.explore import page
+from statmech_attn.plotting import style
 
 
 def node() -> str | None:
     found = util.find_spec("playwright")
     driver = Path(found.origin).parent / "driver" / "node" if found else Path("none")
     return str(driver) if driver.exists() else shutil.which("node")
+
+
+def test_phases_have_the_colours_of_the_figures():
+    source = page.static("colours.js")[0]
+    (table,) = re.findall(r"const PHASES = \[(.*?)\]", source, re.DOTALL)
+    colours = re.findall(r"#\w{6}", table)
+    assert colours == [style.PHASE_COLOURS[phase] for phase in PHASES]
 
 
 @pytest.mark.skipif(node() is None, reason="there is no node")
