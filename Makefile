@@ -17,7 +17,7 @@ VENV ?= .venv
 PYTHON ?= $(shell for p in python3.11 python3.12 python3; do \
 	$$p -c '' 2>/dev/null && echo $$p && break; done)
 PIP_INSTALL = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-	--constraint constraints.txt --editable
+	--constraint constraints.txt
 WORKERS ?= 2
 SPHINX = $(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going
 
@@ -77,17 +77,19 @@ test-environment: $(VENV)/.installed-test
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) '.[sampling,training,timeseries,images]'
+	$(PIP_INSTALL) --editable '.[sampling,training,timeseries,images]'
 	touch $@
 
 $(VENV)/.installed-test: pyproject.toml constraints.txt
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) '.[test,dev]'
+	$(PIP_INSTALL) 'pip>=25.1'  # for groups
+	$(PIP_INSTALL) --editable . --group dev
 	touch $@
 
 $(VENV)/.installed-docs: pyproject.toml constraints.txt
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) '.[docs]'
+	$(PIP_INSTALL) 'pip>=25.1'
+	$(PIP_INSTALL) --editable . --group docs
 	touch $@
 
 clean:

@@ -4,6 +4,7 @@ It is built from the source distribution, as it is where no wheel fits.
 """
 
 import pathlib
+import re
 import subprocess
 import sys
 import sysconfig
@@ -66,6 +67,15 @@ def test_the_wheel_names_the_command_and_the_licence(wheel):
     entry_points = archive.read(f"{info}/entry_points.txt").decode()
     assert "statmech-attn = statmech_attn.cli:app" in entry_points
     assert f"{info}/licenses/LICENSE" in archive.namelist()
+
+
+def test_the_extras_of_the_wheel_are_those_that_are_documented(wheel):
+    """What tests, the site and checks need are groups, which a user never sees."""
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (x for x in archive.namelist() if x.endswith(".dist-info/METADATA"))
+    extras = re.findall(r"^Provides-Extra: (.*)$", archive.read(name).decode(), re.M)
+    page = (ROOT / "docs" / "howto" / "install.md").read_text("utf-8")
+    assert sorted(extras) == sorted(re.findall(r"^\| `(\w+)` \|", page, re.M))
 
 
 def test_from_the_wheel_presets_load_and_studies_do_not_import(wheel, tmp_path):
