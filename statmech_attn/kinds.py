@@ -1,4 +1,4 @@
-"""What a study can name: kinds, tasks and samplers, a row each.
+"""What a study can name: kinds, tasks, samplers and generators, a row each.
 
 A row says where the parts of a kind are, as "module:name", and is all that the rest of
 the package knows of it.  Nothing is imported before it is needed.
@@ -8,8 +8,8 @@ Another distribution adds a row by an entry point that carries the name of the r
     [project.entry-points."statmech_attn.kinds"]
     walk = "walks:KIND"
 
-Groups are `statmech_attn.kinds`, `statmech_attn.tasks` and `statmech_attn.samplers`;
-docs/plugins.md has a whole example.
+Groups are `statmech_attn.kinds`, `statmech_attn.tasks`, `statmech_attn.samplers` and
+`statmech_attn.generators`; docs/plugins.md has a whole example.
 """
 
 import functools
@@ -90,7 +90,22 @@ class SamplerKind(NamedTuple):
     momenta: bool = False
 
 
-Row = TypeVar("Row", Kind, TaskKind, SamplerKind)
+class GeneratorKind(NamedTuple):
+    """A generator of patterns of an attention network.
+
+    Attributes:
+        name: as in `network.patterns`.
+        draw: function of a random key and of sizes, as keywords, that gives
+            `dmft.Patterns`.
+        sizes: these keywords, out of n_patterns, n_segments, n_sites and n_bits.
+    """
+
+    name: str
+    draw: Where
+    sizes: tuple[str, ...]
+
+
+Row = TypeVar("Row", Kind, TaskKind, SamplerKind, GeneratorKind)
 
 
 class Rows(Generic[Row]):
@@ -211,7 +226,7 @@ def owner(module: str) -> str:
         ''
     """
     package = module.partition(".")[0]
-    for rows in (KINDS, TASKS, SAMPLERS):
+    for rows in (KINDS, TASKS, SAMPLERS, GENERATORS):
         for entry in installed(rows.group):
             if entry.module.partition(".")[0] == package:
                 return _distribution(entry)
@@ -525,6 +540,26 @@ SAMPLERS = Rows(
             "weights", "statmech_attn.montecarlo.nuts:nuts", adapts=True, momenta=True
         ),
         SamplerKind("langevin", "statmech_attn.montecarlo.langevin:langevin"),
+    ],
+)
+
+_PATTERNS = "statmech_attn.dmft.patterns"
+GENERATORS = Rows(
+    "generator",
+    "statmech_attn.generators",
+    GeneratorKind,
+    [
+        GeneratorKind(
+            "random-segments",
+            f"{_PATTERNS}:random_segments",
+            ("n_patterns", "n_segments", "n_bits"),
+        ),
+        GeneratorKind(
+            "random-independent",
+            f"{_PATTERNS}:random_independent",
+            ("n_patterns", "n_sites", "n_bits"),
+        ),
+        GeneratorKind("cycle", f"{_PATTERNS}:cycle", ("n_patterns", "n_bits")),
     ],
 )
 

@@ -13,6 +13,7 @@ from jaxtyping import PyTree
 from statmech_attn import dmft
 from statmech_attn.dmft import PatternFile, Patterns
 from statmech_attn.dynamics import diagrams
+from statmech_attn.kinds import GENERATORS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import FAILURE
 from statmech_attn.studies.dmft_tables import NetworkSpec, ParametersSpec, StartSpec
@@ -52,18 +53,12 @@ def check_refined(axes: diagrams.Axes, levels: int) -> None:
         )
 
 
-GENERATORS = {
-    "random-segments": dmft.random_segments,
-    "random-independent": dmft.random_independent,
-    "cycle": dmft.cycle,
-}
-
-
 def model(spec: NetworkSpec) -> Model:
     """The network of a study."""
-    if spec.patterns in GENERATORS:
-        key = jax.random.key(spec.seed or 0)
-        file, patterns = None, GENERATORS[spec.patterns](key, **spec.sizes)
+    if generator := spec.generator:
+        draw = GENERATORS.part(generator, "draw")
+        sizes = {name: getattr(spec, name) for name in generator.sizes}
+        file, patterns = None, draw(jax.random.key(spec.seed or 0), **sizes)
         context = spec.context or 1
     else:
         file = dmft.load(spec.patterns)

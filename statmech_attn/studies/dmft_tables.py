@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TYPE_CHECKING
 from pydantic import Field, model_validator
 
 from statmech_attn.dynamics import continuation, diagrams
+from statmech_attn.kinds import GeneratorKind, GENERATORS
 from statmech_attn.options import Count, Seed, WholeNumber
 from statmech_attn.studies import digests
 from statmech_attn.studies.tables import (
@@ -23,11 +24,7 @@ from statmech_attn.studies.tables import (
 
 
 FIRST_STEP = 0.2  # of a continuation, of its largest
-SIZES = {  # what patterns generated from a seed need, besides seed and context
-    "random-segments": ("n_patterns", "n_segments", "n_bits"),
-    "random-independent": ("n_patterns", "n_sites", "n_bits"),
-    "cycle": ("n_patterns", "n_bits"),
-}
+SIZES = ("n_patterns", "n_segments", "n_sites", "n_bits")  # of generated patterns
 
 
 Start = Literal["checkpoint", "token", "random"]
@@ -39,7 +36,7 @@ class NetworkSpec(Table, frozen=True):
 
     Attributes:
         patterns: name of a preset, a pattern file (.json) beside the study, or a
-            generator: random-segments, random-independent, cycle.
+            generator, such as random-segments, random-independent, cycle.
         context (token): length C of the context window; that of the file when left out.
         stretch (token): tokens in the place of one, in the window and in the positional
             code; with redrawn = 1/stretch, both last as long as without.
@@ -62,21 +59,20 @@ class NetworkSpec(Table, frozen=True):
     seed: Seed | None = None
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """Sizes of generated patterns, by keyword."""
-        return {name: getattr(self, name) for name in SIZES[self.patterns]}
+    def generator(self) -> GeneratorKind | None:
+        """What generates the patterns, if that is asked for."""
+        return next(iter(GENERATORS.named(self.patterns)), None)
 
     @model_validator(mode="after")
     def _generated_need_sizes(self):
-        needed: set[str] = set()
-        if self.patterns in SIZES:
-            needed = {"seed", *SIZES[self.patterns]}
-            missing = [k for k in (*needed, "context") if getattr(self, k) is None]
-            if missing:
-                names = ", ".join(sorted(missing))
-                raise ValueError(f"patterns = {self.patterns!r} needs {names}")
-        every = {"seed"}.union(*SIZES.values())
-        extra = sorted(k for k in every - needed if getattr(self, k) is not None)
+        generator = self.generator
+        needed = {"seed", *generator.sizes} if generator else set()
+        missing = [k for k in (*needed, "context") if getattr(self, k) is None]
+        if generator and missing:
+            names = ", ".join(sorted(missing))
+            raise ValueError(f"patterns = {self.patterns!r} needs {names}")
+        others = {"seed", *SIZES} - needed
+        extra = sorted(k for k in others if getattr(self, k) is not None)
         if extra:
             raise ValueError(
                 f"{', '.join(extra)} has no use with patterns = {self.patterns!r}"

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from statmech_attn import kinds, storage, studies
-from statmech_attn.studies import learning, reference, spec
+from statmech_attn.studies import build, learning, reference, spec
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "plugins.md").read_text("utf-8")
-PROJECT, PACKAGE, WORK, TASK, SAMPLER = (
+PROJECT, PACKAGE, WORK, TASK, SAMPLER, GENERATOR = (
     text for _, text in re.findall(r"```(toml|python)\n(.*?)```", PAGE, re.DOTALL)
 )
 STUDY = 'kind = "walk"\n[run]\nwalkers = 40\nsteps = 1000000\n'
@@ -53,6 +53,9 @@ for words in {words!r}:
 from statmech_attn.studies import reference
 print(reference.keys())
 """
+
+
+TRAJECTORY = {"kind": "trajectory", "parameters": {"beta": 1.0}}
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +159,7 @@ def module_of(text: str) -> types.ModuleType:
 @pytest.fixture
 def tables(monkeypatch):
     """The tables of this process, changed while the test runs only."""
-    for rows in (kinds.KINDS, kinds.TASKS, kinds.SAMPLERS):
+    for rows in (kinds.KINDS, kinds.TASKS, kinds.SAMPLERS, kinds.GENERATORS):
         monkeypatch.setattr(rows, "_rows", [*rows.built_in])
     return kinds
 
@@ -180,6 +183,22 @@ def test_a_row_each_makes_a_task_and_a_sampler_known(tables):
         studies.parse(tree)
 
 
+def test_a_row_makes_a_generator_of_patterns_known(tables):
+    tables.GENERATORS.add(module_of(GENERATOR).GENERATOR)
+    network = {"patterns": "autoassociative", "seed": 1, "context": 2}
+    study = TRAJECTORY | {"network": network | {"n_patterns": 2, "n_segments": 3}}
+    parameters = {"beta": 1.0, "gamma": 1.0, "epsilon": 0.0}
+    table = studies.parse(study | {"parameters": parameters}).network
+    o, v, q, k = build.model(table).patterns.semantic
+    assert o.shape == (2, 3)
+    for other in (v, q, k):
+        np.testing.assert_array_equal(o, other)
+    with pytest.raises(ValueError, match="'autoassociative' needs n_segments"):
+        studies.parse(study | {"network": network | {"n_patterns": 2}})
+    with pytest.raises(ValueError, match="n_bits has no use with patterns = 'auto"):
+        studies.parse(study | {"network": study["network"] | {"n_bits": 2}})
+
+
 @pytest.fixture
 def claiming(tmp_path, monkeypatch):
     """Writes a distribution with one entry point, on the path of this process."""
@@ -195,9 +214,6 @@ def claiming(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     yield write
     kinds.installed.cache_clear()
-
-
-TRAJECTORY = {"kind": "trajectory", "parameters": {"beta": 1.0}}
 
 
 @pytest.mark.parametrize(
