@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr import (
         chosen_temperature,
         curves,
+        estimates,
         given,
         newton,
         points,
@@ -114,6 +115,7 @@ __all__ = [
     "energy",
     "entropies",
     "Evidence",
+    "estimates",
     "evidence",
     "forward",
     "forward_paths",

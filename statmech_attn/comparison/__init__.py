@@ -7,7 +7,7 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.comparison.dispatch import compare
-    from statmech_attn.comparison.posteriors import EXACT, sampled_by
+    from statmech_attn.comparison.posteriors import sampled_by
     from statmech_attn.comparison.trajectories import (
         LOGIT_LIMIT,
         network_digest,
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "compare",
-    "EXACT",
     "LOGIT_LIMIT",
     "network_digest",
     "sampled_by",

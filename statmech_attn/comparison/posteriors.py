@@ -32,12 +32,12 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from statmech_attn.bpkr import estimates
 from statmech_attn.comparison.trajectories import TELLS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import threshold, visible_alone
 
 
-EXACT = "exact"  # name of the estimate by the exact law
 SAME = ("task", "prior")  # attributes that all files must have, and alike
 VERDICTS = (
     "agrees",
@@ -142,7 +142,9 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
             of one method.
     """
     files = _estimates(theory, posteriors)
-    reference = EXACT if EXACT in files else sampled_by(posteriors[0])
+    reference = (
+        estimates.EXACT if estimates.EXACT in files else sampled_by(posteriors[0])
+    )
     points = {
         axis: _common(axis, files, reference) for axis in ("width", "temperature")
     }
@@ -173,7 +175,7 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
 
 
 def sampled_by(posterior: xr.Dataset) -> str:
-    """Name of the estimate: the sampler's, or `EXACT`.
+    """Name of the estimate that a posterior is (`bpkr.estimates`).
 
     Args:
         posterior: result of a posterior study.
@@ -183,8 +185,7 @@ def sampled_by(posterior: xr.Dataset) -> str:
         >>> sampled_by(xr.Dataset(attrs={"method": "order-parameter"}))
         'exact'
     """
-    method = posterior.attrs["method"]
-    return EXACT if method == "order-parameter" else str(method)
+    return estimates.of_method(str(posterior.attrs["method"]))
 
 
 def _estimates(theory, posteriors) -> dict[str, xr.Dataset]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from statmech_attn.bpkr import estimates
 from statmech_attn.explore.files import File
 from statmech_attn.explore.learned import floors
 from statmech_attn.explore.sheets import (
@@ -20,13 +21,6 @@ from statmech_attn.explore.sheets import (
 from statmech_attn.presentation import quantity
 
 
-ORDERS = {  # look in bars, in lines, colour and name of every order
-    "saddle": ("bars", "line", 0, "saddle point"),
-    "exact-law": ("dots", "dashes", 2, "exact law"),
-    "trained": ("dots", "line", 3, "trained network"),
-    "magnitude": ("dots", "dashes", 4, "magnitude"),
-    "random": ("dots", "line", 5, "random"),
-}
 HEADS = "head (layer.head)"
 
 
@@ -65,9 +59,12 @@ class Pruned(Sheet):
     def _scores(self, part: xr.Dataset, heads: list[str]) -> Panel:
         x, rows = np.arange(len(heads)), []
         for order in map(str, part.order.values):
-            look, _, colour, words = ORDERS[order]
+            score, look = (
+                estimates.SCORES[order],
+                "bars" if order == "saddle" else "dots",
+            )
             y = part.pruning_score.sel(order=order).values
-            rows.append(series(words, x, y, look=look, colour=colour))
+            rows.append(series(score.words, x, y, look=look, colour=score.colour))
         if "head_score_floor" in part:
             rows.append(floors(part.head_score_floor.values))
         return chart("Head scores", HEADS, "score", rows, names=heads)
@@ -87,7 +84,8 @@ class Pruned(Sheet):
     def _without_several(self, part: xr.Dataset) -> Panel:
         rows, told = [], []
         for order in map(str, part.order.values):
-            _, look, colour, words = ORDERS[order]
+            words, colour, _, dashed = estimates.SCORES[order]
+            look = "dashes" if dashed else "line"
             of = part.sel(order=order)
             y, error = of.accuracy_cumulative, of.accuracy_cumulative_stderr.values
             x = part.n_pruned.values

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from statmech_attn import bpkr
 from statmech_attn.comparison import sampled_by
 from statmech_attn.explore.files import File
 from statmech_attn.explore.sheets import (
@@ -26,16 +27,6 @@ from statmech_attn.explore.sheets import (
 )
 
 
-WORDS = {
-    "saddle": "saddle point",
-    "corrected": "saddle point + 1/N",
-    "exact": "exact law",
-    "weights": "weights (NUTS)",
-    "langevin": "weights (Langevin)",
-    "gp": "GP limit",
-}
-LOOKS = {"saddle": ("line", 0), "corrected": ("dashes", 1), "gp": ("dashes", 5)}
-COLOURS = {"exact": 2, "weights": 3, "langevin": 4}
 RANKS = 30  # eigenvectors of a kernel
 KERNEL = 60  # examples of a kernel that is drawn
 TITLES = {
@@ -130,7 +121,7 @@ class Learned(Sheet):
             if part is None or name not in part:
                 continue
             for key, values, errors in estimates(part, name):
-                look, colour = LOOKS.get(key, ("dots", COLOURS.get(key, 4)))
+                look, colour = drawn_as(key)
                 x, y = np.atleast_1d(part[axis].values), np.atleast_1d(values)
                 look = "crosses" if len(x) == 1 and look != "dots" else look
                 errors = None if errors is None else np.atleast_1d(errors)
@@ -168,7 +159,7 @@ class Learned(Sheet):
         if "accuracy_gp" not in self.data or "temperature" not in fixed:
             return []
         limit = at(self.data[["accuracy_gp"]], fixed)
-        return [] if limit is None else [[WORDS["gp"], float(limit.accuracy_gp)]]
+        return [] if limit is None else [[named("gp"), float(limit.accuracy_gp)]]
 
     def _limit(self) -> np.ndarray | None:
         if "kernel_overlap_gp" not in self.data:
@@ -237,7 +228,14 @@ class Learned(Sheet):
 
 def named(key: str) -> str:
     """An estimate in words."""
-    return WORDS.get(key, f"weights ({key})")
+    return bpkr.estimates.estimate(key).plain
+
+
+def drawn_as(key: str) -> tuple[str, int]:
+    """Look and colour of an estimate."""
+    drawn = bpkr.estimates.estimate(key)
+    line = "dashes" if drawn.dashed else "line"
+    return "dots" if drawn.marker else line, drawn.colour
 
 
 def estimates(part: xr.Dataset, name: str) -> Iterator[tuple[str, Any, Any]]:
@@ -284,7 +282,7 @@ def by_name(parts: Sequence[xr.Dataset], name: str, look: str = "bars") -> list[
             continue
         for key, values, errors in estimates(part, name):
             of = look if key == "saddle" else "dots"
-            colour = LOOKS.get(key, ("", COLOURS.get(key, 4)))[1]
+            colour = drawn_as(key)[1]
             x = np.arange(len(values))
             rows.append(series(named(key), x, values, errors, look=of, colour=colour))
     return rows
@@ -324,7 +322,7 @@ def alignments(parts: Sequence[xr.Dataset], limit: np.ndarray | None) -> list[Pa
         row["x"] = [x + 1 for x in row["x"]]
     if limit is not None:
         ranks = np.arange(1, min(RANKS, len(limit)) + 1)
-        row = series(WORDS["gp"], ranks, limit[:RANKS], look="dots", colour=5)
+        row = series(named("gp"), ranks, limit[:RANKS], look="dots", colour=5)
         rows.append(row)
     caption = "Kernel alignment: overlap of its eigenvectors with the labels"
     return [chart(caption, "rank of the eigenvector", "|v·Y| / |Y|", rows)]
@@ -356,7 +354,7 @@ class LearningCurve(Sheet):
             rows = []
             for key in map(str, part.estimate.values):
                 of = part.sel(estimate=key)
-                look, colour = LOOKS.get(key, ("dots", COLOURS.get(key, 4)))
+                look, colour = drawn_as(key)
                 y, error = of[name].values, of[f"{name}_stderr"].values
                 words_of = named(key)
                 x = part.examples.values

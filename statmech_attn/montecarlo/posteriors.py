@@ -12,7 +12,7 @@ from jaxtyping import Array, Key
 from scipy import stats
 
 from statmech_attn import bpkr, extras
-from statmech_attn.bpkr import Learning, points, TaskPoints
+from statmech_attn.bpkr import estimates, Learning, points, TaskPoints
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.weight_sampling import sample_weights
@@ -22,7 +22,6 @@ from statmech_attn.statistics import share_error, summary
 from statmech_attn.storage import toml
 
 
-EXACT_LAW = "order-parameter"  # the method that samples no weights
 WARMUP = 500  # steps of sampling weights, when not given
 OF_DRAWS = ("_stderr", "_std", "_n_eff", "_r_hat")
 VARIABLES = Variables(
@@ -94,7 +93,7 @@ class Sampling(NamedTuple):
         evidence: whether the evidence is computed from the exact law.
     """
 
-    method: str = EXACT_LAW
+    method: str = estimates.EXACT_LAW
     draws: int = 1000
     warmup: int | None = None
     chains: int = 4
@@ -144,7 +143,7 @@ class Posteriors(TaskPoints):
     ):
         require_numpyro()
         self.key, self.sampling, self.stored = key, sampling, stored
-        self.keeps_blocks = sampling.method != EXACT_LAW
+        self.keeps_blocks = sampling.method != estimates.EXACT_LAW
         about = {"kind": "posterior", "method": sampling.method, **about}
         super().__init__(task, grid, variances=variances, about=about)
 
@@ -211,7 +210,7 @@ def sampled(
         folder: where blocks of a sampler of weights are kept, if anywhere.
         run: what they belong to, in words that no other run has.
     """
-    if options.method == EXACT_LAW:
+    if options.method == estimates.EXACT_LAW:
         return exact_law(key, problem, task, options, report)
     return all_weights(key, problem, task, options, report, folder=folder, run=run)
 

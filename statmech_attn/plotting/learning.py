@@ -12,26 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from statmech_attn.bpkr import estimates
 from statmech_attn.comparison import sampled_by
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.sheets import Given
 from statmech_attn.statistics import share_error
 
 
-LOOKS = {  # colour and marker of every estimate
-    "saddle": (style.BLACK, ""),
-    "corrected": (style.BLUE, ""),
-    "exact": (style.VERMILION, "o"),
-    "weights": (style.GREEN, "s"),
-    "langevin": (style.PURPLE, "^"),
-}
-NAMES = {
-    "saddle": "saddle point",
-    "corrected": "saddle point + $1/N$",
-    "exact": "exact law",
-    "weights": "weights (NUTS)",
-    "langevin": "weights (Langevin)",
-}
 GOOD = 0  # index of the path whose heads are all good ones in the presets
 RANKS = 30
 SIZES = {
@@ -46,14 +33,15 @@ NAME_HEIGHT = 0.05  # of a line of small print, over the height of a panel
 ANNOTATED = 8  # matrices up to this size have their numbers written in
 
 
-def look(estimate: str) -> tuple[str, str]:
+def look(name: str) -> tuple[str, str]:
     """Colour and marker of an estimate."""
-    return LOOKS.get(estimate, (style.ORANGE, "D"))
+    estimate = estimates.estimate(name)
+    return style.PALETTE[estimate.colour], estimate.marker
 
 
-def named(estimate: str) -> str:
+def named(name: str) -> str:
     """An estimate in a legend."""
-    return NAMES.get(estimate, f"weights ({estimate})")
+    return estimates.estimate(name).words
 
 
 @style.styled

@@ -69,11 +69,7 @@ def _missing(dataset: xr.Dataset) -> str:
 def _drawn(axis: Axes, curve: xr.Dataset, name: str, estimate: str) -> None:
     """Mean over training sets; a band of theory, bars of samples."""
     mean, error = curve[name].values, curve[f"{name}_stderr"].values
-    if estimate == LIMIT:
-        colour, marker, label = style.GREY, "", "GP limit"
-    else:
-        colour, marker = learning.look(estimate)
-        label = learning.named(estimate)
+    (colour, marker), label = learning.look(estimate), learning.named(estimate)
     P = curve.examples.values
     if marker:
         axis.errorbar(

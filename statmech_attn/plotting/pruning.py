@@ -13,17 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr import estimates
 from statmech_attn.plotting import images, notes, sheets, style
 from statmech_attn.plotting.sheets import Given, Sheet
 from statmech_attn.statistics import mean_of_known
 
 
-LOOKS = {  # colour, marker, dashes and name of every order
-    "saddle": (style.BLACK, "o", "-", "saddle point"),
-    "exact-law": (style.VERMILION, "s", (0, (4, 2)), "exact law"),
-    "trained": (style.GREEN, "^", (0, (6, 2, 1, 2)), "trained network"),
-    "magnitude": (style.PURPLE, "v", (0, (1, 1.5)), "magnitude"),
-    "random": (style.GREY, "", "-", "random"),
+DASHES: dict[str, Any] = {  # of an order that is no plain line
+    "exact-law": (0, (4, 2)),
+    "trained": (0, (6, 2, 1, 2)),
+    "magnitude": (0, (1, 1.5)),
 }
 LAST: dict[str, Any] = {
     "marker": "x",
@@ -84,7 +83,7 @@ def _scores(axis: Axes, one: xr.Dataset) -> None:
     shown |= {"exact-law": exact} if np.isfinite(exact).any() else {}
     width = 0.7 / len(shown)
     for i, (order, values) in enumerate(shown.items()):
-        colour, *_, name = LOOKS[order]
+        colour, _, name = _look(order)
         aside = width * (i - (len(shown) - 1) / 2)
         axis.bar(
             places + aside,
@@ -178,7 +177,7 @@ def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
     for i, order in enumerate(("saddle", "exact-law")):
         mean, error = drops_by_rank(dataset, order)
         if mean.size:
-            colour, marker, _, name = LOOKS[order]
+            colour, marker, name = _look(order)
             ranks = np.arange(1, len(mean) + 1) + 0.12 * (i - 0.5)
             label = f"score of the {name}" + _fewer(dataset, order)
             axis.errorbar(
@@ -238,7 +237,7 @@ def _fewer(dataset: xr.Dataset, order: str) -> str:
 
 def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
     """Rank correlations of score and drop, and what scores without meaning give."""
-    orders = [name for name in LOOKS if _correlated(dataset, name).size]
+    orders = [name for name in estimates.SCORES if _correlated(dataset, name).size]
     places = np.arange(len(orders))
     first = dataset.isel(test_set=0).transpose("restart", ...)
     drops = first.accuracy_drop.values
@@ -272,7 +271,7 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
             label=images.set_title(dataset, str(test_set)).removesuffix(" characters"),
             **style.OPEN,
         )
-    names = [LOOKS[name][3].replace(" ", "\n") for name in orders]
+    names = [estimates.SCORES[name].words.replace(" ", "\n") for name in orders]
     axis.set_xticks(places, names)
     axis.set_xlim(-0.5, max(len(orders), 1) - 0.5)
     axis.set_ylim(-1.1, 1.3)
@@ -314,7 +313,7 @@ def cumulative_pruning(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     make = lambda: sheets.grid(*size, rows, columns, count, sharey=True)
     sheet = sheets.sheet(axes, count, make)
     for axis, name in zip(sheet.axes, shown, strict=True):
-        for order in LOOKS:
+        for order in estimates.SCORES:
             _curve(axis, dataset.sel(test_set=name, order=order), order)
         images.chance_level(axis)
         axis.plot([], [], label="one more empties a layer", **LAST)
@@ -340,9 +339,10 @@ def _curve(axis: Axes, trainings: xr.Dataset, order: str) -> None:
     mean = np.where(np.isnan(values).any(axis=0), np.nan, mean)
     if len(values) == 1:
         error = trainings.accuracy_cumulative_stderr.values[0]
-    colour, marker, dashes, name = LOOKS[order]
+    colour, marker, name = _look(order)
+    dashes = DASHES.get(order, "-")
     name += "" if len(values) == every else f", {len(values)} of {every}"
-    aside = ASIDE * ([*LOOKS].index(order) - 1.5) if marker else 0.0
+    aside = ASIDE * ([*estimates.SCORES].index(order) - 1.5) if marker else 0.0
     known = np.flatnonzero(np.isfinite(mean))
     if known.size and known[-1] < len(mean) - 1:
         end = trainings.n_pruned.values[known[-1]] + aside, mean[known[-1]]
@@ -402,3 +402,9 @@ def _note(dataset: xr.Dataset) -> str:
     if images.are_shown(dataset):
         return images.size_words(dataset, len(_computed(dataset)))
     return notes.task(dataset)
+
+
+def _look(order: str) -> tuple[str, str, str]:
+    """Colour, marker and words."""
+    score = estimates.SCORES[order]
+    return style.PALETTE[score.colour], score.marker, score.words

@@ -3,8 +3,7 @@
 import jax
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import curves, Learning
-from statmech_attn.comparison import EXACT
+from statmech_attn.bpkr import curves, estimates, Learning
 from statmech_attn.montecarlo import posteriors
 from statmech_attn.reporting import Silent
 from statmech_attn.studies import learning, spec
@@ -35,7 +34,10 @@ def work(study: LearningCurveStudy) -> curves.LearningCurves:
         grid=grid,
         training_sets=run.training_sets,
         corrections=run.corrections,
-        samplers={estimate(name): _sampler(study, name, pool) for name in run.samples},
+        samplers={
+            estimates.of_method(method): _sampler(study, method, pool)
+            for method in run.samples
+        },
         keeps_blocks=study.keeps_blocks,
         about={"task": pool.description},
     )
@@ -62,13 +64,3 @@ def _sampler(study: LearningCurveStudy, method: str, pool: Learning) -> curves.S
         return curves.measured(draws.mean, draws.variance, Y_test, draws.mean_stderr)
 
     return sampler
-
-
-def estimate(method: str) -> str:
-    """Name of what a method of sampling estimates.
-
-    Example:
-        >>> estimate("order-parameter"), estimate("langevin")
-        ('exact', 'langevin')
-    """
-    return EXACT if method == posteriors.EXACT_LAW else method

@@ -8,7 +8,10 @@ import { element, quantity, symbol, typeset } from "./text.js";
 const NEAR = 22;  // pixels within which a target is told of
 const SMALL = "11px system-ui, sans-serif";
 const WRITTEN = 8;  // rows of a matrix up to which its numbers are written
-const shade = (number) => LINES[dark() ? "dark" : "light"][number % 6];
+const shade = (number) => {
+  const colours = LINES[dark() ? "dark" : "light"];
+  return colours[number % colours.length];
+};
 
 // Pixels that the longest of some names needs.
 const widthOf = (names) => 7 * Math.max(...names.map((name) => name.length)) + 6;
