@@ -267,8 +267,8 @@ _BIFURCATION = Kind(
 _CONTINUATION = Kind(
     "continuation",
     table=f"{_STUDIES}.dmft_tables:ContinuationStudy",
-    work=f"{_STUDIES}.continuation:ContinuationWork",
-    variables=f"{_STUDIES}.continuation_file:VARIABLES",
+    work=f"{_STUDIES}.continuation:work",
+    variables=f"{_STUDIES}.continuation:VARIABLES",
     summary=f"{_SUMMARY}:CONTINUATION",
     pictures=f"{_DRAWING}:CONTINUATION",
     rows="branch point",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         most_common,
         wilson,
     )
+    from statmech_attn.dynamics.coordinates import Coordinates
     from statmech_attn.dynamics.cycles import cycle_spectrum, CycleSpectrum
     from statmech_attn.dynamics.diagrams.diagram import diagram
     from statmech_attn.dynamics.dimension import (
@@ -111,6 +112,7 @@ __all__ = [
     "Classification",
     "classify",
     "continuation",
+    "Coordinates",
     "correlation_dimension",
     "CorrelationDimension",
     "Criteria",

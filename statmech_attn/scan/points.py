@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import numpy as np
@@ -97,7 +97,7 @@ class Points(Computation, OneRound):
     """
 
     title: str
-    variables: ClassVar[Variables]
+    variables: Variables
     axes: Mapping[str, Sequence | np.ndarray]
     batch = 1
     numbers: Sequence[str] = ()

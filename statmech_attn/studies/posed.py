@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
-from statmech_attn.dynamics import diagrams, flow, System
+from statmech_attn.dynamics import Coordinates, diagrams, flow, System
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.studies import build, code
 from statmech_attn.studies.dmft_tables import DmftStudy
@@ -62,34 +62,8 @@ OBSERVABLES = Variables(
 )
 
 
-class Coordinates(eqx.Module):
-    """States of points as arrays that a file can hold, and back.
-
-    Attributes:
-        template: a state of one point, on the last axis.
-    """
-
-    system: System
-    template: PyTree
-
-    def advance(self, params: PyTree, state: PyTree, steps: int) -> PyTree:
-        """States so many steps later."""
-        return _advanced(self.system, params, state, jnp.asarray(steps))
-
-    def array(self, params: PyTree, state: PyTree) -> Float[Array, "dim points"]:
-        """Coordinates of states."""
-        return self.system.beside(params).vector(state)
-
-    def state(self, params: PyTree, array: Float[Array, "dim points"]) -> PyTree:
-        """States with these coordinates, at the clock of the template."""
-        count = array.shape[-1]
-        repeat = lambda a: jnp.repeat(a, count, axis=-1) if jnp.ndim(a) else a
-        template = jax.tree.map(repeat, self.template)
-        return self.system.beside(params).at(template, array)
-
-
 class Windows(eqx.Module):
-    """The same of a network: its attention windows, at clock 0."""
+    """States of a network as its attention windows, at clock 0, and back."""
 
     net: dmft.Network
 
@@ -130,12 +104,6 @@ class Posed(NamedTuple):
     parameters: Variables
     variables: Variables
     attributes: Mapping[str, Any]
-
-
-@eqx.filter_jit
-def _advanced(system: System, params: PyTree, state: PyTree, steps) -> PyTree:
-    step = lambda _, state: system.steps(state, params)
-    return jax.lax.fori_loop(0, steps, step, state)
 
 
 def only_one(axes: diagrams.Axes, kind: str) -> diagrams.Axes:

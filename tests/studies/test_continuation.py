@@ -199,9 +199,9 @@ def test_mistakes_are_one_line_that_says_what_is_allowed(changes, message):
     ("changes", "message"),
     [
         ({"run__period": 2}, "the cycle at beta = 1.2 has 1 drive periods; got 2"),
-        ({"run__at": 1.4, "run__period": 3}, "run.period: (no cycle of|the cycle)"),
+        ({"run__at": 1.4, "run__period": 3}, "period: (no cycle of|the cycle)"),
         ({"parameters__beta": {"start": -1.0, "stop": 1.5}}, "beta must be >= 0"),
-        ({"curves__start": 0.022}, "curves: start to stop must contain epsilon = 0.02"),
+        ({"curves__start": 0.022}, "interval of epsilon must contain epsilon = 0.02"),
         ({"curves__stop": 1.0}, r"epsilon must lie in \[0, 1\)"),
     ],
 )

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
         interpolate,
         Point,
     )
+    from statmech_attn.dynamics.continuation.bifurcation_diagram import (
+        Diagram,
+        diagram,
+        DiagramPlan,
+        POINT_OF_CYCLE,
+    )
     from statmech_attn.dynamics.continuation.branches import (
         Branch,
         BranchPoint,
@@ -28,6 +34,9 @@ if TYPE_CHECKING:
         CURVE_RESULTS,
     )
     from statmech_attn.dynamics.continuation.cycles import Cycle, find_cycle
+    from statmech_attn.dynamics.continuation.diagram_branches import DiagramBranch
+    from statmech_attn.dynamics.continuation.diagram_curves import DiagramCurve
+    from statmech_attn.dynamics.continuation.diagram_file import diagram_variables
     from statmech_attn.dynamics.continuation.extended import CRITICAL
     from statmech_attn.dynamics.continuation.locate import locate, Located
     from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
@@ -41,6 +50,7 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.continuation.sensitivity import multipliers_at, orbit
     from statmech_attn.dynamics.continuation.special import KINDS, SpecialPoint
     from statmech_attn.dynamics.continuation.switching import cascade, switch
+    from statmech_attn.dynamics.continuation.turns import Turns, turns_of
     from statmech_attn.dynamics.options import Settings
 
 
@@ -59,6 +69,12 @@ __all__ = [
     "Curve",
     "CURVE_RESULTS",
     "Cycle",
+    "Diagram",
+    "diagram",
+    "diagram_variables",
+    "DiagramBranch",
+    "DiagramCurve",
+    "DiagramPlan",
     "find_cycle",
     "follow",
     "follow_cycle",
@@ -73,11 +89,14 @@ __all__ = [
     "NOT_CONVERGED",
     "orbit",
     "Point",
+    "POINT_OF_CYCLE",
     "Problem",
     "RESULTS",
     "Settings",
     "Solution",
     "SpecialPoint",
     "switch",
+    "Turns",
+    "turns_of",
 ]
 lazy.attach(__name__)

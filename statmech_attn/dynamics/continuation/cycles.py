@@ -148,7 +148,7 @@ def minimal_period(problem: Problem, u: Float[np.ndarray, " d+1"]) -> int:
     x = jnp.asarray(u[:-1])
     for k in (k for k in range(1, asked) if asked % k == 0):
         away = np.linalg.norm(
-            _image(problem, x, jnp.asarray(u[-1]), jnp.asarray(k)) - x
+            iterated(problem, x, jnp.asarray(u[-1]), jnp.asarray(k)) - x
         )
         if away < RETURNED * (1 + np.linalg.norm(x)):
             return k
@@ -156,6 +156,7 @@ def minimal_period(problem: Problem, u: Float[np.ndarray, " d+1"]) -> int:
 
 
 @eqx.filter_jit
-def _image(problem, x, value, times):
+def iterated(problem: Problem, x, value, times) -> Float[Array, " d"]:
+    """Coordinates so many iterates later, at a value of the free parameter."""
     parameters = {**problem.parameters, problem.free: value}
     return problem.iterate(x, parameters, times)

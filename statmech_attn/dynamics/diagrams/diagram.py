@@ -1,6 +1,5 @@
 """Diagrams of a system of one's own: in memory, or in chunks and a file."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
@@ -21,7 +20,7 @@ from statmech_attn.dynamics.diagrams.rows import Diagram
 from statmech_attn.dynamics.diagrams.work import diagram_work
 from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
 from statmech_attn.dynamics.systems import as_system, lane_axes, System
-from statmech_attn.dynamics.tracing import untraced
+from statmech_attn.dynamics.tracing import program_digest, untraced
 from statmech_attn.labels import Variable
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import compute, in_memory, Job
@@ -187,8 +186,4 @@ def _digest(posed: Diagram) -> str:
     def everything(state, params):
         return system.steps(state, params), system.shown(state, params)
 
-    traced = jax.make_jaxpr(everything)(starts, params)
-    digest = hashlib.sha256(str(traced.jaxpr).encode())
-    for constant in (*traced.consts, *jax.tree.leaves(starts)):
-        digest.update(np.asarray(constant).tobytes())
-    return digest.hexdigest()
+    return program_digest(everything, starts, params)

@@ -1,24 +1,26 @@
-"""The data set of a continuation: branches, special points, curves (docs/hdf5.md).
+"""The data set of a bifurcation diagram: branches, special points, curves.
 
-Branches and curves have different lengths: rows are padded with NaN along `point` and
-`curve_point`.  What was not found has no variables.
+docs/hdf5.md lists it.  Branches and curves have different lengths: rows are padded with
+NaN along `point` and `curve_point`.  What was not found has no variables.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
-from jaxtyping import Float
 
-from statmech_attn import dmft
-from statmech_attn.dmft import Network
-from statmech_attn.dynamics import continuation
+from statmech_attn.dynamics.continuation.codimension_two import CODIMENSION_TWO
+from statmech_attn.dynamics.continuation.curves import CURVE_RESULTS
+from statmech_attn.dynamics.continuation.problem import Problem
+from statmech_attn.dynamics.continuation.results import RESULTS
+from statmech_attn.dynamics.continuation.special import KINDS
+from statmech_attn.dynamics.continuation.turns import Turns
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.studies import build
+
+
+if TYPE_CHECKING:
+    from statmech_attn.dynamics.continuation.bifurcation_diagram import Diagram
 
 
 CRITICALITY = ("", "supercritical", "subcritical", "degenerate")
@@ -60,11 +62,11 @@ _ROWS = (
     ),
     Variable(
         "branch_result", "branch end", "branch: how the iteration ended", "1",
-        "result", group="", flags=continuation.RESULTS,
+        "result", group="", flags=RESULTS,
     ),
     Variable(
         "special_kind", "special", "special point: kind of bifurcation", "1", "kind",
-        group="special", flags=continuation.KINDS,
+        group="special", flags=KINDS,
     ),
     Variable(
         "special_branch", "special", "special point: branch", "1", "n", group="special"
@@ -109,7 +111,7 @@ _ROWS = (
     ),
     Variable(
         "curve_kind", "curve", "curve of critical cycles: kind of bifurcation", "1",
-        "kind", group="curves", flags=continuation.KINDS,
+        "kind", group="curves", flags=KINDS,
     ),
     Variable(
         "curve_origin", "curve",
@@ -118,7 +120,7 @@ _ROWS = (
     Variable(
         "curve_result", "curve end",
         "curve of critical cycles: how the iteration ended",
-        "1", "result", flags=continuation.CURVE_RESULTS,
+        "1", "result", flags=CURVE_RESULTS,
     ),
     Variable(
         "curve_unresolved", "curve",
@@ -145,7 +147,7 @@ _ROWS = (
     Variable(
         "degenerate_kind", "degenerate",
         "point of codimension two: kind of bifurcation", "1", "kind",
-        group="degenerate", flags=continuation.CODIMENSION_TWO,
+        group="degenerate", flags=CODIMENSION_TWO,
     ),
     Variable(
         "degenerate_curve", "degenerate", "point of codimension two: curve", "1", "n",
@@ -173,7 +175,7 @@ _ROWS = (
 )  # fmt: skip
 
 
-def variables(
+def diagram_variables(
     parameters: Variables, *, unit: str, state: str, shown: Variable
 ) -> Variables:
     """What the file of a continuation holds.
@@ -211,116 +213,47 @@ def variables(
     return Variables(*rows, parameters, attributes=("free",))
 
 
-SHOWN = Variable("strobe", "", "m_o_se_1", "1", "m^{o,SE}_1")
-VARIABLES, WHERE_COPIED = (
-    variables(build.PARAMETERS, unit="token", state=words, shown=SHOWN)
-    for words in (
-        "attention window of a point of the cycle at clock 0, A",
-        "newest class means and older overlaps at clock 0, x",
-    )
-)
-DIMS = {
-    "arclength": ("branch", "point"),
-    "state": ("branch", "point", "coordinate"),
-    "multiplier_re": ("branch", "point", "multiplier"),
-    "multiplier_im": ("branch", "point", "multiplier"),
-    "n_unstable": ("branch", "point"),
-    "strobe": ("branch", "point", "strobe_sample"),
-    "branch_period": ("branch",),
-    "branch_parent": ("branch",),
-    "branch_result": ("branch", "end"),
-}
-DIMS_OF_SPECIAL = {
-    "special_kind": ("special",),
-    "special_branch": ("special",),
-    "special_arclength": ("special",),
-    "special_error": ("special",),
-    "special_period": ("special",),
-    "special_coefficient": ("special",),
-    "special_criticality": ("special",),
-    "special_rotation": ("special",),
-    "special_strobe": ("special", "strobe_sample"),
-}
-DIMS_OF_CURVES = {
-    "curve_kind": ("curve",),
-    "curve_origin": ("curve",),
-    "curve_result": ("curve", "end"),
-    "curve_unresolved": ("curve",),
-    "curve_coefficient": ("curve", "curve_point"),
-    "curve_rotation": ("curve", "curve_point"),
-    "degenerate_kind": ("degenerate",),
-    "degenerate_curve": ("degenerate",),
-    "degenerate_coefficient": ("degenerate",),
-    "degenerate_rotation": ("degenerate",),
-}
-
-
 def dimensions(free: str, second: str) -> dict[str, tuple[str, ...]]:
-    """Dimensions of all variables that a file may have.
+    """Dimensions of all variables that a file may have, in their order.
 
     Args:
+        free: parameter in which branches are followed.
         second: the other parameter of the curves, "" where none are followed.
     """
-    table = {free: ("branch", "point")} | DIMS
-    table |= {f"special_{free}": ("special",)} | DIMS_OF_SPECIAL
-    if second:
-        for name in (free, second):
-            table[f"curve_{name}"] = ("curve", "curve_point")
-            table[f"degenerate_{name}"] = ("degenerate",)
-        table |= DIMS_OF_CURVES
-    return table
+    name = lambda row: row.name.format(free=free, second=second)
+    return {name(row): tuple(row.dims.split()) for row in _ROWS}
 
 
-Strobe = Callable[[continuation.Problem, Sequence], np.ndarray]
-
-
-def arrays(
-    strobe: Strobe, steps: int, tracks: Sequence, lines: Sequence, second: str
-) -> dict[str, np.ndarray]:
-    """Everything that was computed, by the names of `dimensions`; the rest is empty.
+def columns(diagram: "Diagram") -> dict[str, np.ndarray]:
+    """All that a diagram holds, by the names of its variables.
 
     Args:
-        strobe: problem and points -> what a diagram shows of their cycles.
-        steps: of a period of the drive.
+        diagram: branches and curves.
     """
-    turns = max(int(track.problem.period) for track in tracks)
-    special = [s for track in tracks for s in track.special]
-    owners = [i for i, track in enumerate(tracks) for _ in track.special]
-    free = tracks[0].problem.free
-    columns: dict[str, Any] = _branches(strobe, steps, tracks, free, turns)
-    if special:
-        columns |= _special(strobe, steps, tracks, special, owners, free, turns)
-    if lines:
-        columns |= _curves(lines, free, second)
-    degenerate = [(i, two) for i, line in enumerate(lines) for two in line.degenerate]
+    plan, branches, curves = diagram.plan, diagram.branches, diagram.curves
+    turns = max(int(branch.problem.period) for branch in branches)
+    columns = _branches(plan.turns, branches, plan.free, turns)
+    if diagram.special:
+        columns |= _special(plan.turns, branches, plan.free, turns)
+    if curves:
+        columns |= _curves(curves, plan.free, plan.second)
+    degenerate = [
+        (i, two) for i, curve in enumerate(curves) for two in curve.degenerate
+    ]
     if degenerate:
-        columns |= _degenerate(degenerate, free, second)
-    return {
-        name: np.asarray(columns.get(name, np.empty((0,) * len(dims))))
-        for name, dims in dimensions(free, second).items()
-    }
+        columns |= _degenerate(degenerate, plan.free, plan.second)
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    return {name: values for name, values in arrays.items() if values.size}
 
 
-def dataset(
-    table: Variables, found: Mapping[str, np.ndarray], free: str, second: str
-) -> xr.Dataset:
-    """What is not empty, labelled."""
-    filled = {
-        name: (dims, found[name])
-        for name, dims in dimensions(free, second).items()
-        if found[name].size
-    }
-    return table.labelled(filled, {"end": np.arange(2)})
-
-
-def _branches(strobe_of: Strobe, steps: int, tracks, free: str, turns: int):
-    rows = lambda read: _padded([[read(p) for p in t.points] for t in tracks])
+def _branches(strobed: Turns, branches: Sequence, free: str, turns: int):
+    rows = lambda read: _padded([[read(p) for p in b.points] for b in branches])
     outside = lambda p: float(np.sum(np.abs(p.multipliers) > 1))
-    values = _padded([[p.value for p in t.points] for t in tracks])
+    values = rows(lambda p: p.value)
     strobe = np.full((*values.shape, turns), np.nan)
-    for i, track in enumerate(tracks):
-        strobes = strobe_of(track.problem, track.points)
-        strobe[i, : strobes.shape[0], : strobes.shape[1]] = strobes
+    for i, branch in enumerate(branches):
+        samples = _samples(strobed, branch.problem, branch.points)
+        strobe[i, : samples.shape[0], : samples.shape[1]] = samples
     return {
         free: values,
         "arclength": rows(lambda p: p.arclength),
@@ -329,28 +262,28 @@ def _branches(strobe_of: Strobe, steps: int, tracks, free: str, turns: int):
         "multiplier_im": rows(lambda p: p.multipliers.imag),
         "n_unstable": rows(outside),
         "strobe": strobe,
-        "branch_period": [steps * int(t.problem.period) for t in tracks],
-        "branch_parent": [t.parent for t in tracks],
-        "branch_result": _codes(t.results for t in tracks),
+        "branch_period": [strobed.steps * int(b.problem.period) for b in branches],
+        "branch_parent": [b.parent for b in branches],
+        "branch_result": _codes(b.results for b in branches),
     }
 
 
-def _special(
-    strobe_of: Strobe, steps: int, tracks, special, owners, free: str, turns: int
-):
+def _special(strobed: Turns, branches: Sequence, free: str, turns: int):
     form = lambda read, s: np.nan if s.form is None else read(s.form)
+    of_branch = [(i, s) for i, branch in enumerate(branches) for s in branch.special]
+    special = [s for _, s in of_branch]
     strobe = np.full((len(special), turns), np.nan)
-    for i, (owner, point) in enumerate(zip(owners, special, strict=True)):
-        strobes = strobe_of(tracks[owner].problem, [point])
-        strobe[i, : strobes.shape[1]] = strobes[0]
+    for i, (owner, point) in enumerate(of_branch):
+        samples = _samples(strobed, branches[owner].problem, [point])
+        strobe[i, : samples.shape[1]] = samples[0]
     word = lambda s: "" if s.form is None else s.form.criticality
     return {
-        "special_kind": _codes(continuation.KINDS.index(s.kind) for s in special),
-        "special_branch": owners,
+        "special_kind": _codes(KINDS.index(s.kind) for s in special),
+        "special_branch": [owner for owner, _ in of_branch],
         f"special_{free}": [s.value for s in special],
         "special_arclength": [s.arclength for s in special],
         "special_error": [s.error for s in special],
-        "special_period": [steps * s.period for s in special],
+        "special_period": [strobed.steps * s.period for s in special],
         "special_coefficient": [form(lambda f: f.coefficient, s) for s in special],
         "special_criticality": _codes(CRITICALITY.index(word(s)) for s in special),
         "special_rotation": [form(lambda f: f.rotation, s) for s in special],
@@ -358,13 +291,24 @@ def _special(
     }
 
 
-def _curves(lines, free: str, second: str):
-    rows = lambda read: _padded([[read(p) for p in line.points] for line in lines])
+def _samples(strobed: Turns, problem: Problem, points: Sequence) -> np.ndarray:
+    """What is shown of cycles, a turn apart, (points, turns)."""
+    turns = int(problem.period)
+    if not points:
+        return np.zeros((0, turns))
+    x = jnp.asarray(np.stack([p.x for p in points], axis=-1))
+    free = jnp.asarray([p.value for p in points])
+    values = {n: jnp.broadcast_to(v, free.shape) for n, v in problem.parameters.items()}
+    return np.asarray(strobed.shown(x, values | {problem.free: free}, turns)).T
+
+
+def _curves(curves: Sequence, free: str, second: str):
+    rows = lambda read: _padded([[read(p) for p in c.points] for c in curves])
     return {
-        "curve_kind": _codes(continuation.KINDS.index(line.kind) for line in lines),
-        "curve_origin": [line.origin for line in lines],
-        "curve_result": _codes(line.results for line in lines),
-        "curve_unresolved": [len(line.unresolved) for line in lines],
+        "curve_kind": _codes(KINDS.index(c.kind) for c in curves),
+        "curve_origin": [c.origin for c in curves],
+        "curve_result": _codes(c.results for c in curves),
+        "curve_unresolved": [len(c.unresolved) for c in curves],
         f"curve_{free}": rows(lambda p: p.values[0]),
         f"curve_{second}": rows(lambda p: p.values[1]),
         "curve_coefficient": rows(lambda p: p.coefficient),
@@ -372,41 +316,18 @@ def _curves(lines, free: str, second: str):
     }
 
 
-def _degenerate(found, free: str, second: str):
-    points = [two.point for _, two in found]
+def _degenerate(degenerate: Sequence, free: str, second: str):
+    points = [two.point for _, two in degenerate]
     return {
         "degenerate_kind": _codes(
-            continuation.CODIMENSION_TWO.index(two.name) for _, two in found
+            CODIMENSION_TWO.index(two.name) for _, two in degenerate
         ),
-        "degenerate_curve": [i for i, _ in found],
+        "degenerate_curve": [i for i, _ in degenerate],
         f"degenerate_{free}": [p.values[0] for p in points],
         f"degenerate_{second}": [p.values[1] for p in points],
         "degenerate_coefficient": [p.coefficient for p in points],
         "degenerate_rotation": [p.rotation_number for p in points],
     }
-
-
-def strobe_samples(net: Network, problem, points) -> Float[np.ndarray, "n period"]:
-    """m^{o,SE}_1 of the tokens that cycles draw at clock 0, as a scan's strobe has."""
-    turns, tokens = int(problem.period), problem.map.tokens
-    if not points:
-        return np.zeros((0, turns))
-    x = jnp.asarray(np.stack([p.x for p in points], axis=-1))
-    free = jnp.asarray([p.value for p in points])
-    values = {n: jnp.broadcast_to(v, free.shape) for n, v in problem.parameters.items()}
-    params = dmft.Parameters(**(values | {problem.free: free}))
-    windows = x.reshape(net.context, net.n_patterns, -1)
-    return np.asarray(_strobe(net, params, windows, turns, tokens)).T
-
-
-@partial(jax.jit, static_argnames=("turns", "tokens"))
-def _strobe(net, params, windows, turns, tokens):
-    def turn(state, _):
-        _, observed = dmft.observe(net, params, state)
-        return dmft.advance(net, params, state, tokens), observed.m_o_se[0]
-
-    state = dmft.from_window(net, params, windows, 0)
-    return jax.lax.scan(turn, state, None, length=turns)[1]
 
 
 def _padded(rows) -> np.ndarray:

@@ -1,11 +1,10 @@
-"""How a study collects branches: closed ones once and whole, doublings level by level.
+"""Diagrams of cycles: closed branches once and whole, doublings level by level, curves.
 
 The maps have closed forms or come back to known bifurcations from every start; places
 are those of `locate`, at rounding.
 """
 
-from types import SimpleNamespace
-from typing import Any
+import dataclasses
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -19,7 +18,13 @@ from statmech_attn.dynamics.continuation import (
     Problem,
     Settings,
 )
-from statmech_attn.studies import continuation
+from statmech_attn.dynamics.continuation.diagram_branches import (
+    born_at,
+    both_ways,
+    is_halved,
+    with_doublings,
+)
+from statmech_attn.dynamics.continuation.diagram_curves import curves_of
 
 
 SETTINGS = Settings(first_step=0.02, largest_step=0.1)
@@ -38,9 +43,7 @@ ISOLA = Problem(circle, jnp.zeros(2), {"omega": 0.32}, "omega", period=3)
 
 
 def track_from(x, omega):
-    return continuation._both_ways(
-        ISOLA, jnp.asarray(x), omega, (0.2, 0.5), SETTINGS, SILENT
-    )
+    return both_ways(ISOLA, jnp.asarray(x), omega, (0.2, 0.5), SETTINGS, SILENT)
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +94,8 @@ def hump(x, p):
 def bubbles():
     problem = Problem(hump, jnp.zeros(1), {"p": -0.9}, "p")
     within, x = (-0.9, 0.9), jnp.array([1 - 1 / (3.5 - 0.81)])
-    first = continuation._both_ways(problem, x, -0.9, within, SETTINGS, SILENT)
-    return list(continuation._with_doublings(first, 3, within, SETTINGS, SILENT))
+    first = both_ways(problem, x, -0.9, within, SETTINGS, SILENT)
+    return list(with_doublings(first, 3, within, SETTINGS, SILENT))
 
 
 @pytest.mark.slow
@@ -117,12 +120,9 @@ def test_branches_of_doubled_cycles_are_found_level_by_level(bubbles):
 @pytest.mark.slow
 def test_a_doubled_branch_holds_cycles_of_its_full_period_alone(bubbles):
     for parent, track in zip(bubbles, bubbles[1:], strict=False):
-        assert not any(
-            continuation._is_halved(track.problem, point)
-            for point in track.points[1:-1]
-        )
+        assert not any(is_halved(track.problem, point) for point in track.points[1:-1])
         point = parent.points[len(parent.points) // 2]
-        assert continuation._is_halved(track.problem, point)
+        assert is_halved(track.problem, point)
 
 
 @pytest.mark.slow
@@ -133,11 +133,9 @@ def test_a_doubled_branch_that_is_lost_says_so_and_holds_no_old_cycles(bubbles):
     problem = Problem(small, jnp.zeros(1), {"p": -0.9}, "p")
     doubling = bubbles[0].special[0]
     start = eqx.tree_at(lambda s: s.x, doubling, doubling.x / 100)
-    doubled, points, result = continuation._doubled(
-        problem, start, (-0.9, 0.9), SETTINGS, SILENT
-    )
+    doubled, points, result = born_at(problem, start, (-0.9, 0.9), SETTINGS, SILENT)
     assert result == NOT_CONVERGED and 0.702 < points[-1].value < 0.7072
-    assert not any(continuation._is_halved(doubled, point) for point in points)
+    assert not any(is_halved(doubled, point) for point in points)
 
 
 def cubic(x, p):
@@ -155,17 +153,12 @@ def ring(x, p):
 
 def lines_of(map, x, parameters, reach):
     """Curves of everything on the branch through x, in a square around the origin."""
-    ends = SimpleNamespace(start=-reach, stop=reach)
-    study: Any = SimpleNamespace(
-        free={"p": ends},
-        curves=SimpleNamespace(parameter="q", start=-reach, stop=reach, max_points=400),
-    )
+    ends = (-reach, reach)
     problem = Problem(map, jnp.zeros(len(x)), parameters, "p")
-    track = continuation._both_ways(
-        problem, jnp.array(x), parameters["p"], (-reach, reach), SETTINGS, SILENT
-    )
+    track = both_ways(problem, jnp.array(x), parameters["p"], ends, SETTINGS, SILENT)
     kinds = [special.kind for special in track.special]
-    return kinds, list(continuation._lines(study, [track], SETTINGS, SILENT))
+    settings = dataclasses.replace(SETTINGS, max_points=400)
+    return kinds, list(curves_of([track], "q", (ends, ends), settings, SILENT))
 
 
 @pytest.mark.slow
