@@ -12,6 +12,7 @@ class Coordinates(eqx.Module):
     """States of points as arrays that a file can hold, and back.
 
     Attributes:
+        system: whose states they are.
         template: a state of one point, on the last axis.
     """
 
@@ -19,15 +20,31 @@ class Coordinates(eqx.Module):
     template: PyTree
 
     def advance(self, params: PyTree, state: PyTree, steps: int) -> PyTree:
-        """States so many steps later."""
+        """States so many steps later.
+
+        Args:
+            params: of the points.
+            state: states of the points.
+            steps: number of steps.
+        """
         return _advanced(self.system, params, state, jnp.asarray(steps))
 
     def array(self, params: PyTree, state: PyTree) -> Float[Array, "dim points"]:
-        """Coordinates of states."""
+        """Coordinates of states.
+
+        Args:
+            params: of the points.
+            state: states of the points.
+        """
         return self.system.beside(params).vector(state)
 
     def state(self, params: PyTree, array: Float[Array, "dim points"]) -> PyTree:
-        """States with these coordinates, at the clock of the template."""
+        """States with these coordinates, at the clock of the template.
+
+        Args:
+            params: of the points.
+            array: coordinates.
+        """
         count = array.shape[-1]
         repeat = lambda a: jnp.repeat(a, count, axis=-1) if jnp.ndim(a) else a
         template = jax.tree.map(repeat, self.template)

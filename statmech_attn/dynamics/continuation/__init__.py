@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         Point,
     )
     from statmech_attn.dynamics.continuation.bifurcation_diagram import (
-        Diagram,
+        BifurcationDiagram,
         diagram,
         DiagramPlan,
         POINT_OF_CYCLE,
@@ -69,7 +69,7 @@ __all__ = [
     "Curve",
     "CURVE_RESULTS",
     "Cycle",
-    "Diagram",
+    "BifurcationDiagram",
     "diagram",
     "diagram_variables",
     "DiagramBranch",

@@ -5,7 +5,7 @@ interval of the free parameter, stable or not; so are the branches of the double
 cycles, and the special points in a second parameter (docs/theory/continuation.md,
 docs/theory/two_parameters.md).
 
-    diagram(...)                        the `Diagram`, with all branches and curves
+    diagram(...)                        branches and curves
     DiagramPlan(...).compute()          its data set
     DiagramPlan(...).run("cycles.h5")   the same in a file, which is read if it is there
 """
@@ -114,7 +114,7 @@ class DiagramPlan(Points):
         start = f"given, at {free} = {self.values[free]!r}"
         self.about = about or {"system": name, "unit": unit, "start": start}
 
-    def followed(self, tick: Tick = lambda points: None) -> "Diagram":
+    def followed(self, tick: Tick = lambda points: None) -> "BifurcationDiagram":
         """The cycle, its doublings and the curves of its bifurcations.
 
         Args:
@@ -132,11 +132,11 @@ class DiagramPlan(Points):
             with_doublings(first, self.doublings, within, self.settings, tick)
         )
         if not self.second:
-            return Diagram(self, branches, ())
+            return BifurcationDiagram(self, branches, ())
         settings = dataclasses.replace(self.settings, max_points=self.curve_points)
         ranges = within, self.second_within
         curves = curves_of(branches, self.second, ranges, settings, tick)
-        return Diagram(self, branches, tuple(curves))
+        return BifurcationDiagram(self, branches, tuple(curves))
 
     def row(self, number: int, tick: Tick, folder: Path | None) -> Arrays:
         return self.followed(_in_points(tick, self.settings.max_points)).columns
@@ -210,7 +210,7 @@ class DiagramPlan(Points):
 
 
 @dataclasses.dataclass(frozen=True)
-class Diagram:
+class BifurcationDiagram:
     """Branches of cycles, their bifurcations and the curves of these.
 
     Attributes:
@@ -264,7 +264,7 @@ def diagram(
     free: str,
     within: tuple[float, float],
     **choices: Any,
-) -> Diagram:
+) -> BifurcationDiagram:
     """The bifurcation diagram of a cycle: branches, and curves of bifurcations.
 
     Args:
@@ -274,6 +274,10 @@ def diagram(
         free: name of the parameter in which branches are followed.
         within: its interval.
         choices: others of `DiagramPlan`, such as `doublings` and `second`.
+
+    Returns:
+        `BifurcationDiagram`: `branches`, `curves` and `special`, the bifurcations;
+        `to_dataset()` gives what figures and files take.
 
     Raises:
         ValueError: an impossible setting, or no cycle near the state.

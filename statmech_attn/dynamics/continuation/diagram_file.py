@@ -20,7 +20,9 @@ from statmech_attn.labels import Variable, Variables
 
 
 if TYPE_CHECKING:
-    from statmech_attn.dynamics.continuation.bifurcation_diagram import Diagram
+    from statmech_attn.dynamics.continuation.bifurcation_diagram import (
+        BifurcationDiagram,
+    )
 
 
 CRITICALITY = ("", "supercritical", "subcritical", "degenerate")
@@ -186,6 +188,16 @@ def diagram_variables(
         state: what the coordinates of a point are, in words, with their symbol after a
             comma.
         shown: what a diagram shows of a state.
+
+    Returns:
+        `Variables`: dimensions, values and attributes by name.
+
+    Example:
+        >>> a = Variables(Variable("a", "", "growth rate", "1", "a"))
+        >>> size = Variable("x", "", "size", "m", "x")
+        >>> table = diagram_variables(a, unit="year", state="sizes", shown=size)
+        >>> table.attributes("special_a")["long_name"]
+        'special point: growth rate'
     """
     words, _, symbol = state.partition(", ")
     told = {
@@ -224,7 +236,7 @@ def dimensions(free: str, second: str) -> dict[str, tuple[str, ...]]:
     return {name(row): tuple(row.dims.split()) for row in _ROWS}
 
 
-def columns(diagram: "Diagram") -> dict[str, np.ndarray]:
+def columns(diagram: "BifurcationDiagram") -> dict[str, np.ndarray]:
     """All that a diagram holds, by the names of its variables.
 
     Args:

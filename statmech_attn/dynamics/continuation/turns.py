@@ -37,6 +37,9 @@ def turns_of(system: System, template: PyTree, value: int = 0) -> Turns:
         template: a state at phase 0 of the drive; integers (a clock) are taken from it.
         value: number of the displayed coordinate.
 
+    Returns:
+        `Turns`, whose states are the coordinates of those of the system.
+
     Example:
         >>> import jax.numpy as jnp
         >>> kicked = System(lambda x, p: p["r"] * x * (1 - x), drive_period=2)
