@@ -1,12 +1,13 @@
 """Continuation diagrams: every branch, its stability, its bifurcations, every curve."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from statmech_attn import plotting
-from statmech_attn.dynamics.continuation import CODIMENSION_TWO, KINDS
+from statmech_attn.dynamics.continuation import CODIMENSION_TWO, diagram, KINDS
 from statmech_attn.plotting import continuation
 
 
@@ -118,3 +119,18 @@ def test_bifurcations_outside_of_the_sweeps_are_not_in_their_legend(
     assert "fold" in words(branches)
     beyond = branches.assign(special_beta=branches.special_beta + 10)
     assert "stable" in words(beyond) and not {"fold", "period doubling"} & words(beyond)
+
+
+def test_the_diagram_of_a_map_of_ones_own_has_the_pictures_of_a_study():
+    cubic = lambda x, p: p["p"] + p["q"] * x - x**3
+    ends = {"within": (-2.0, 2.0), "second_within": (1.5, 2.0), "curve_points": 20}
+    values = {"p": -0.828, "q": 1.75}
+    found = diagram(cubic, jnp.array([-1.2]), values, free="p", second="q", **ends)
+    figures = dict(plotting.pictures(found.to_dataset()))
+    assert [*figures] == ["continuation", "critical_curves"]
+    axis = figures["continuation"].axes[0]
+    assert axis.get_xlabel() == "$p$"
+    assert axis.get_ylabel() == "displayed coordinate $x$"
+    marked = [line for line in axis.lines if line.get_marker() in ("v", "D")]
+    places = sorted(x for line in marked for x in np.ravel(line.get_xdata()))
+    np.testing.assert_allclose(places, sorted(s.value for s in found.special))

@@ -106,7 +106,7 @@ class DiagramPlan(Points):
         self.turns, self.x = system, x
         unit = system.map.unit
         self.variables = variables or diagram_file.diagram_variables(
-            Variables(*(Variable(n, "", f"parameter {n}", "1", n) for n in values)),
+            Variables(*(Variable(n, "", n, "1", n) for n in values)),
             unit=unit,
             state=POINT_OF_CYCLE,
             shown=SHOWN,
@@ -114,7 +114,7 @@ class DiagramPlan(Points):
         start = f"given, at {free} = {self.values[free]!r}"
         self.about = about or {"system": name, "unit": unit, "start": start}
 
-    def followed(self, tick: Tick = lambda points: None) -> "BifurcationDiagram":
+    def follow(self, tick: Tick = lambda points: None) -> "BifurcationDiagram":
         """The cycle, its doublings and the curves of its bifurcations.
 
         Args:
@@ -139,7 +139,7 @@ class DiagramPlan(Points):
         return BifurcationDiagram(self, branches, tuple(curves))
 
     def row(self, number: int, tick: Tick, folder: Path | None) -> Arrays:
-        return self.followed(_in_points(tick, self.settings.max_points)).columns
+        return self.follow(_in_points(tick, self.settings.max_points)).columns
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         return np.isnan(arrays[self.free][:, 0, 0])
@@ -293,7 +293,7 @@ def diagram(
         [1, 2]
     """
     plan = DiagramPlan(system, x, values, free=free, within=within, **choices)
-    return plan.followed()
+    return plan.follow()
 
 
 def _in_points(tick: Tick, most: int) -> Tick:

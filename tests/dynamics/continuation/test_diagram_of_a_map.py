@@ -40,7 +40,7 @@ def plan(system=logistic, x=(0.6,), **changes):
 
 @pytest.fixture(scope="module")
 def cycles():
-    return plan().followed()
+    return plan().follow()
 
 
 def test_both_ways_lead_to_the_known_bifurcations(cycles):
@@ -72,7 +72,7 @@ def test_the_data_set_has_cycles_of_the_map(cycles):
         multiplier = here.multiplier_re.values[there, 0]
         # d(multiplier)/dx is at most r^p 2 p < 4^5 p, of an x that is known to EXACT
         np.testing.assert_allclose(multiplier, slopes.prod(axis=1), atol=4e3 * EXACT)
-    assert found.r.attrs["long_name"] == "parameter r"
+    assert found.special_r.attrs["long_name"] == "special point: r"
     assert found.attrs["system"] == "logistic"
 
 
@@ -82,9 +82,24 @@ def test_memory_result_and_file_hold_the_same_bits(cycles, tmp_path, monkeypatch
     for name in in_memory.variables:
         np.testing.assert_array_equal(file[name].values, in_memory[name].values)
         assert file[name].dims == in_memory[name].dims
-    monkeypatch.setattr(DiagramPlan, "followed", None)  # nothing is computed again
+    monkeypatch.setattr(DiagramPlan, "follow", None)  # nothing is computed again
     again = plan().run(tmp_path / "cycles.h5")
     np.testing.assert_array_equal(again.strobe.values, file.strobe.values)
+
+
+def test_the_same_call_goes_on_where_another_one_ended(tmp_path, monkeypatch):
+    def lost(self, tick):
+        tick(1.0)
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DiagramPlan, "follow", lost)
+        with pytest.raises(MemoryError):
+            plan(within=SHORT).run(tmp_path / "cycles.h5")
+    assert [path.name for path in tmp_path.iterdir()] == ["cycles.h5.chunks"]
+    file, expected = plan(within=SHORT).run(tmp_path / "cycles.h5"), plan(within=SHORT)
+    np.testing.assert_array_equal(file.state, expected.compute().state)
+    assert [path.name for path in tmp_path.iterdir()] == ["cycles.h5"]
 
 
 @pytest.fixture(scope="module")
@@ -167,10 +182,12 @@ def test_periods_of_a_drive_are_counted_in_steps():
 )
 def test_impossible_diagrams_are_refused_in_one_line(changes, message):
     with pytest.raises(ValueError, match=message) as caught:
-        plan(**changes).followed()
+        plan(**changes).follow()
     assert "\n" not in str(caught.value)
 
 
 def test_a_diagram_is_printed_with_its_bifurcations(cycles):
-    text = repr(cycles)
-    assert "period_doubling" in text and "3.44949" in text
+    lines = repr(cycles).splitlines()
+    assert lines[0] == "BifurcationDiagram"
+    assert lines[1].split()[-3:] == ["1,", "2,", "4"]
+    assert "transcritical, period_doubling" in lines[2] and "3.44949" in lines[3]
