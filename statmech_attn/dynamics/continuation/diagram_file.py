@@ -4,8 +4,10 @@ docs/hdf5.md lists it.  Branches and curves have different lengths: rows are pad
 NaN along `point` and `curve_point`.  What was not found has no variables.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import Any, TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,153 +27,106 @@ if TYPE_CHECKING:
     )
 
 
-CRITICALITY = ("", "supercritical", "subcritical", "degenerate")
+CRITICALITY = ("none", "supercritical", "subcritical", "degenerate")
+_POINT = "branch point"
+_COEFFICIENT = "coefficient of the normal form: b, c or Re d", "b, c, Re d"
+_ROTATION = "rotation number, turns per period of the cycle", "ρ"
 
-# Braces of `variables` beside those of `labels.Variable`.
+
+def _rows(part: str, whole: str, group: str) -> Callable[..., Variable]:
+    """Rows of a branch, special point, curve or point of codimension two."""
+
+    def row(name: str, words: str, symbol: str, dims: str = "", **more: Any):
+        options: dict[str, Any] = {"group": group} | more
+        words, dims = f"{whole}: {words}", f"{part} {dims}".rstrip()
+        return Variable(f"{part}_{name}", dims, words, symbol=symbol, **options)
+
+    return row
+
+
+_branch = _rows("branch", "branch", "")
+_special = _rows("special", "special point", "special")
+_curve = _rows("curve", "curve of critical cycles", "curves")
+_degenerate = _rows("degenerate", "point of codimension two", "degenerate")
+
+
+def _of_form(name: str) -> Callable[[Any], Any]:
+    return lambda special: getattr(special.form, name, np.nan)
+
+
+# Braces of `variables` beside those of `labels.Variable`.  A value is that of a point,
+# a branch, a special point, ...; periods are counted in turns there.
 _ROWS = (
-    Variable("{free}", "branch point", "{free}", "1", "{free}", group=""),
+    Variable("{free}", _POINT, "{free}", "1", "{free}", group="", value="value"),
     Variable(
-        "arclength", "branch point", "length along the branch, in units of its steps",
-        "1", "s", group="", note="from the cycle that was simulated, negative below it",
+        "arclength", _POINT, "length along the branch, in units of its steps", "1", "s",
+        group="", value="arclength",
+        note="from the cycle that was simulated, negative below it",
     ),
     Variable(
-        "state", "branch point coordinate",
-        "{state}", "1", "{state_symbol}",
+        "state", f"{_POINT} coordinate", "{state}", "1", "{state_symbol}", value="x"
     ),
     Variable(
-        "multiplier_re", "branch point multiplier",
-        "multipliers of the cycle, real part", "1", "Re μ",
+        "multiplier_re", f"{_POINT} multiplier", "multipliers of the cycle, real part",
+        "1", "Re μ", value="multipliers.real",
     ),
     Variable(
-        "multiplier_im", "branch point multiplier",
+        "multiplier_im", f"{_POINT} multiplier",
         "multipliers of the cycle, imaginary part", "1", "Im μ",
+        value="multipliers.imag",
     ),
     Variable(
-        "n_unstable", "branch point", "multipliers outside the unit circle", "1",
-        "n_u", group="",
+        "n_unstable", _POINT, "multipliers outside the unit circle", "1", "n_u",
+        group="", value=lambda point: np.sum(np.abs(point.multipliers) > 1),
     ),
     Variable(
-        "strobe", "branch point strobe_sample", "{shown} at the clock's phase 0",
+        "strobe", f"{_POINT} strobe_sample", "{shown} at the clock's phase 0",
         "{shown_unit}", "{symbol}", group="",
     ),
-    Variable(
-        "branch_period", "branch", "branch: period of the orbit, 0 if none", "{unit}",
-        "p", group="",
-    ),
-    Variable(
-        "branch_parent", "branch",
-        "branch: special point on which it was born, -1 if none", "1", "n",
-    ),
-    Variable(
-        "branch_result", "branch end", "branch: how the iteration ended", "1",
-        "result", group="", flags=RESULTS,
-    ),
-    Variable(
-        "special_kind", "special", "special point: kind of bifurcation", "1", "kind",
-        group="special", flags=KINDS,
-    ),
-    Variable(
-        "special_branch", "special", "special point: branch", "1", "n", group="special"
-    ),
-    Variable(
-        "special_{free}", "special", "special point: {free}", "1", "{free}",
-        group="special",
-    ),
-    Variable(
-        "special_arclength", "special",
-        "special point: length along the branch, in units of its steps", "1", "s",
-        group="special",
-    ),
-    Variable(
-        "special_error", "special", "special point: last Newton step, or rounding", "1",
-        "δ",
-    ),
-    Variable(
-        "special_period", "special", "special point: period of the orbit, 0 if none",
-        "{unit}", "p", group="special",
-    ),
-    Variable(
-        "special_coefficient", "special",
-        "special point: coefficient of the normal form: b, c or Re d", "1",
-        "b, c, Re d", group="special",
-    ),
-    Variable(
-        "special_criticality", "special",
-        "special point: whether what is born is stable",
-        "1", "criticality", group="special",
-        flags=("none", *CRITICALITY[1:]),
-    ),
-    Variable(
-        "special_rotation", "special",
-        "special point: rotation number, turns per period of the cycle", "1", "ρ",
-        group="special",
-    ),
-    Variable(
-        "special_strobe", "special strobe_sample",
-        "special point: {shown} at the clock's phase 0", "{shown_unit}", "{symbol}",
-        group="special",
-    ),
-    Variable(
-        "curve_kind", "curve", "curve of critical cycles: kind of bifurcation", "1",
-        "kind", group="curves", flags=KINDS,
-    ),
-    Variable(
-        "curve_origin", "curve",
-        "curve of critical cycles: special point from which it was followed", "1", "n",
-    ),
-    Variable(
-        "curve_result", "curve end",
-        "curve of critical cycles: how the iteration ended",
-        "1", "result", flags=CURVE_RESULTS,
-    ),
-    Variable(
-        "curve_unresolved", "curve",
-        "curve of critical cycles: changes of sign that were not closed in on", "1",
-        "n", note="points of codimension two that may be missing",
-    ),
-    *(
-        Variable(
-            f"curve_{name}", "curve curve_point",
-            f"curve of critical cycles: {name}", "1", name, group="curves",
-        )
-        for name in ("{free}", "{second}")
-    ),
-    Variable(
-        "curve_coefficient", "curve curve_point",
-        "curve of critical cycles: coefficient of the normal form: b, c or Re d", "1",
-        "b, c, Re d", group="curves",
-    ),
-    Variable(
-        "curve_rotation", "curve curve_point",
-        "curve of critical cycles: rotation number, turns per period of the cycle",
-        "1", "ρ", group="curves",
-    ),
-    Variable(
-        "degenerate_kind", "degenerate",
-        "point of codimension two: kind of bifurcation", "1", "kind",
-        group="degenerate", flags=CODIMENSION_TWO,
-    ),
-    Variable(
-        "degenerate_curve", "degenerate", "point of codimension two: curve", "1", "n",
-        group="degenerate",
-    ),
-    *(
-        Variable(
-            f"degenerate_{name}", "degenerate", f"point of codimension two: {name}",
-            "1", name, group="degenerate",
-        )
-        for name in ("{free}", "{second}")
-    ),
-    Variable(
-        "degenerate_coefficient", "degenerate",
-        "point of codimension two: coefficient of the normal form: b, c or Re d", "1",
-        "b, c, Re d",
-    ),
-    Variable(
-        "degenerate_rotation", "degenerate",
-        "point of codimension two: rotation number, turns per period of the cycle",
-        "1", "ρ", group="degenerate",
-    ),
+    _branch("period", "period of the orbit, 0 if none", "p", units="{unit}",
+            value="problem.period"),
+    _branch("parent", "special point on which it was born, -1 if none", "n", group=None,
+            value="parent"),
+    _branch("result", "how the iteration ended", "result", "end", flags=RESULTS,
+            value="results"),
+    _special("kind", "kind of bifurcation", "kind", flags=KINDS,
+             value=lambda special: KINDS.index(special.kind)),
+    _special("branch", "branch", "n"),
+    _special("{free}", "{free}", "{free}", value="value"),
+    _special("arclength", "length along the branch, in units of its steps", "s",
+             value="arclength"),
+    _special("error", "last Newton step, or rounding", "δ", group=None, value="error"),
+    _special("period", "period of the orbit, 0 if none", "p", units="{unit}",
+             value="period"),
+    _special("coefficient", *_COEFFICIENT, value=_of_form("coefficient")),
+    _special("criticality", "whether what is born is stable", "criticality",
+             flags=CRITICALITY, value=lambda special: CRITICALITY.index(
+                 getattr(special.form, "criticality", "") or "none")),
+    _special("rotation", *_ROTATION, value=_of_form("rotation")),
+    _special("strobe", "{shown} at the clock's phase 0", "{symbol}", "strobe_sample",
+             units="{shown_unit}"),
+    _curve("kind", "kind of bifurcation", "kind", flags=KINDS,
+           value=lambda curve: KINDS.index(curve.kind)),
+    _curve("origin", "special point from which it was followed", "n", group=None,
+           value="origin"),
+    _curve("result", "how the iteration ended", "result", "end", group=None,
+           flags=CURVE_RESULTS, value="results"),
+    _curve("unresolved", "changes of sign that were not closed in on", "n", group=None,
+           note="points of codimension two that may be missing",
+           value=lambda curve: len(curve.unresolved)),
+    _curve("{free}", "{free}", "{free}", "curve_point", value=lambda p: p.values[0]),
+    _curve("{second}", "{second}", "{second}", "curve_point",
+           value=lambda p: p.values[1]),
+    _curve("coefficient", *_COEFFICIENT, "curve_point", value="coefficient"),
+    _curve("rotation", *_ROTATION, "curve_point", value="rotation_number"),
+    _degenerate("kind", "kind of bifurcation", "kind", flags=CODIMENSION_TWO,
+                value=lambda two: CODIMENSION_TWO.index(two.name)),
+    _degenerate("curve", "curve", "n"),
+    _degenerate("{free}", "{free}", "{free}", value=lambda two: two.point.values[0]),
+    _degenerate("{second}", "{second}", "{second}",
+                value=lambda two: two.point.values[1]),
+    _degenerate("coefficient", *_COEFFICIENT, group=None, value="point.coefficient"),
+    _degenerate("rotation", *_ROTATION, value="point.rotation_number"),
     Variable("end", "end", "end of a branch or curve, 0 before its first point", "1",
              "end"),
 )  # fmt: skip
@@ -242,117 +197,66 @@ def columns(diagram: "BifurcationDiagram") -> dict[str, np.ndarray]:
     Args:
         diagram: branches and curves.
     """
-    plan, branches, curves = diagram.plan, diagram.branches, diagram.curves
-    turns = max(int(branch.problem.period) for branch in branches)
-    columns = _branches(plan.turns, branches, plan.free, turns)
-    if diagram.special:
-        columns |= _special(plan.turns, branches, plan.free, turns)
-    if curves:
-        columns |= _curves(curves, plan.free, plan.second)
+    plan, branches = diagram.plan, diagram.branches
+    most = max(int(branch.problem.period) for branch in branches)
+    samples = partial(_samples, plan.turns, most=most)
+    special = [(i, s) for i, branch in enumerate(branches) for s in branch.special]
     degenerate = [
-        (i, two) for i, curve in enumerate(curves) for two in curve.degenerate
+        (i, two) for i, c in enumerate(diagram.curves) for two in c.degenerate
     ]
+    parts = {
+        "branch": branches,
+        "special": [s for _, s in special],
+        "curve": diagram.curves,
+        "degenerate": [two for _, two in degenerate],
+    }
+    named = lambda row: row.name.format(free=plan.free, second=plan.second)
+    arrays = {
+        named(row): _column(row, items, plan.turns.steps)
+        for row in _ROWS
+        if row.value and (items := parts[row.dims.split()[0]])
+    }
+    arrays["strobe"] = _padded([samples(b.problem, b.points) for b in branches])
+    if special:
+        strobes = [samples(branches[i].problem, [point])[0] for i, point in special]
+        arrays["special_branch"] = np.array([i for i, _ in special])
+        arrays["special_strobe"] = np.array(strobes)
     if degenerate:
-        columns |= _degenerate(degenerate, plan.free, plan.second)
-    arrays = {name: np.asarray(values) for name, values in columns.items()}
+        arrays["degenerate_curve"] = np.array([i for i, _ in degenerate])
     return {name: values for name, values in arrays.items() if values.size}
 
 
-def _branches(strobed: Turns, branches: Sequence, free: str, turns: int):
-    rows = lambda read: _padded([[read(p) for p in b.points] for b in branches])
-    outside = lambda p: float(np.sum(np.abs(p.multipliers) > 1))
-    values = rows(lambda p: p.value)
-    strobe = np.full((*values.shape, turns), np.nan)
-    for i, branch in enumerate(branches):
-        samples = _samples(strobed, branch.problem, branch.points)
-        strobe[i, : samples.shape[0], : samples.shape[1]] = samples
-    return {
-        free: values,
-        "arclength": rows(lambda p: p.arclength),
-        "state": rows(lambda p: p.x),
-        "multiplier_re": rows(lambda p: p.multipliers.real),
-        "multiplier_im": rows(lambda p: p.multipliers.imag),
-        "n_unstable": rows(outside),
-        "strobe": strobe,
-        "branch_period": [strobed.steps * int(b.problem.period) for b in branches],
-        "branch_parent": [b.parent for b in branches],
-        "branch_result": _codes(b.results for b in branches),
-    }
+def _column(row: Variable, items: Sequence, steps: int) -> np.ndarray:
+    """Values of a row, of items or of their points."""
+    read = attrgetter(row.value) if isinstance(row.value, str) else row.value
+    if "point" in row.dims:
+        return _padded([[read(point) for point in item.points] for item in items])
+    values = np.array([read(item) for item in items])
+    if row.flags:
+        return values.astype(np.int8)
+    return steps * values if row.units == "{unit}" else values
 
 
-def _special(strobed: Turns, branches: Sequence, free: str, turns: int):
-    form = lambda read, s: np.nan if s.form is None else read(s.form)
-    of_branch = [(i, s) for i, branch in enumerate(branches) for s in branch.special]
-    special = [s for _, s in of_branch]
-    strobe = np.full((len(special), turns), np.nan)
-    for i, (owner, point) in enumerate(of_branch):
-        samples = _samples(strobed, branches[owner].problem, [point])
-        strobe[i, : samples.shape[1]] = samples[0]
-    word = lambda s: "" if s.form is None else s.form.criticality
-    return {
-        "special_kind": _codes(KINDS.index(s.kind) for s in special),
-        "special_branch": [owner for owner, _ in of_branch],
-        f"special_{free}": [s.value for s in special],
-        "special_arclength": [s.arclength for s in special],
-        "special_error": [s.error for s in special],
-        "special_period": [strobed.steps * s.period for s in special],
-        "special_coefficient": [form(lambda f: f.coefficient, s) for s in special],
-        "special_criticality": _codes(CRITICALITY.index(word(s)) for s in special),
-        "special_rotation": [form(lambda f: f.rotation, s) for s in special],
-        "special_strobe": strobe,
-    }
+def _samples(turns: Turns, problem: Problem, points: Sequence, most: int) -> np.ndarray:
+    """What is shown of cycles, a turn apart, (points, most)."""
+    period = int(problem.period)
+    samples = np.full((len(points), most), np.nan)
+    if points:
+        x = jnp.asarray(np.stack([p.x for p in points], axis=-1))
+        free = jnp.asarray([p.value for p in points])
+        held = problem.parameters.items()
+        values = {n: jnp.broadcast_to(value, free.shape) for n, value in held}
+        shown = turns.shown(x, values | {problem.free: free}, period)
+        samples[:, :period] = np.asarray(shown).T
+    return samples
 
 
-def _samples(strobed: Turns, problem: Problem, points: Sequence) -> np.ndarray:
-    """What is shown of cycles, a turn apart, (points, turns)."""
-    turns = int(problem.period)
-    if not points:
-        return np.zeros((0, turns))
-    x = jnp.asarray(np.stack([p.x for p in points], axis=-1))
-    free = jnp.asarray([p.value for p in points])
-    values = {n: jnp.broadcast_to(v, free.shape) for n, v in problem.parameters.items()}
-    return np.asarray(strobed.shown(x, values | {problem.free: free}, turns)).T
-
-
-def _curves(curves: Sequence, free: str, second: str):
-    rows = lambda read: _padded([[read(p) for p in c.points] for c in curves])
-    return {
-        "curve_kind": _codes(KINDS.index(c.kind) for c in curves),
-        "curve_origin": [c.origin for c in curves],
-        "curve_result": _codes(c.results for c in curves),
-        "curve_unresolved": [len(c.unresolved) for c in curves],
-        f"curve_{free}": rows(lambda p: p.values[0]),
-        f"curve_{second}": rows(lambda p: p.values[1]),
-        "curve_coefficient": rows(lambda p: p.coefficient),
-        "curve_rotation": rows(lambda p: p.rotation_number),
-    }
-
-
-def _degenerate(degenerate: Sequence, free: str, second: str):
-    points = [two.point for _, two in degenerate]
-    return {
-        "degenerate_kind": _codes(
-            CODIMENSION_TWO.index(two.name) for _, two in degenerate
-        ),
-        "degenerate_curve": [i for i, _ in degenerate],
-        f"degenerate_{free}": [p.values[0] for p in points],
-        f"degenerate_{second}": [p.values[1] for p in points],
-        "degenerate_coefficient": [p.coefficient for p in points],
-        "degenerate_rotation": [p.rotation_number for p in points],
-    }
-
-
-def _padded(rows) -> np.ndarray:
+def _padded(rows: Sequence) -> np.ndarray:
     """Rows of different lengths as one array, filled up with NaN."""
     rows = [np.asarray(row, float) for row in rows]
     inner = max((row.shape[1:] for row in rows if row.size), default=())
-    longest = max(len(row) for row in rows)
-    full = np.full((len(rows), longest, *inner), np.nan)
+    full = np.full((len(rows), max(map(len, rows)), *inner), np.nan)
     for i, row in enumerate(rows):
         if row.size:
             full[i, : len(row)] = row
     return full
-
-
-def _codes(values) -> np.ndarray:
-    return np.array(list(values), np.int8)
