@@ -201,7 +201,10 @@ def test_mistakes_are_one_line_that_says_what_is_allowed(changes, message):
         ({"run__period": 2}, "the cycle at beta = 1.2 has 1 drive periods; got 2"),
         ({"run__at": 1.4, "run__period": 3}, "period: (no cycle of|the cycle)"),
         ({"parameters__beta": {"start": -1.0, "stop": 1.5}}, "beta must be >= 0"),
-        ({"curves__start": 0.022}, "interval of epsilon must contain epsilon = 0.02"),
+        (
+            {"curves__start": 0.022},
+            "interval of epsilon must be finite and contain epsilon = 0.02",
+        ),
         ({"curves__stop": 1.0}, r"epsilon must lie in \[0, 1\)"),
     ],
 )

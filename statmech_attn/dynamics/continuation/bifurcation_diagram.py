@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -102,6 +103,7 @@ class DiagramPlan(Points):
         if not isinstance(system, Turns):
             system = as_system(system)
             name = getattr(system.step, "__name__", name)
+            x = jax.tree.map(jnp.asarray, x)
             x, system = system.at(self.values).vector(x), turns_of(system, x)
         self.turns, self.x = system, x
         unit = system.map.unit
@@ -202,10 +204,10 @@ class DiagramPlan(Points):
                     f"free and second must be of {sorted(self.values)}; got {name!r}."
                 )
             value = self.values[name]
-            if not (low <= value <= high and low < high):
+            if not (low <= value <= high and 0 < high - low < np.inf):
                 raise ValueError(
-                    f"the interval of {name} must contain {name} = {value:g}, at which "
-                    f"the cycle is sought; got {low:g} to {high:g}."
+                    f"the interval of {name} must be finite and contain {name} = "
+                    f"{value:g}, at which the cycle is sought; got {low:g} to {high:g}."
                 )
 
 
@@ -287,7 +289,7 @@ def diagram(
         >>> logistic = lambda x, p: p["r"] * x * (1 - x)
         >>> cycles = diagram(logistic, jnp.array([0.6]), {"r": 2.5}, free="r",
         ...                  within=(2.0, 3.5), doublings=1)
-        >>> [(s.kind, round(s.value, 6)) for s in cycles.special][::2]
+        >>> [(s.kind, round(s.value, 6)) for s in cycles.special]
         [('period_doubling', 3.0), ('period_doubling', 3.44949)]
         >>> cycles.to_dataset().branch_period.values.tolist()
         [1, 2]

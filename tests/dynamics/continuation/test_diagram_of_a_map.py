@@ -175,7 +175,8 @@ def test_periods_of_a_drive_are_counted_in_steps():
         ({"free": "q"}, r"free and second must be of \['r'\]; got 'q'"),
         ({"second": "q"}, r"free and second must be of \['r'\]; got 'q'"),
         ({"second": "r"}, "second must not be r, which is free"),
-        ({"within": (3.0, 4.0)}, "interval of r must contain r = 2.5"),
+        ({"within": (3.0, 4.0)}, "interval of r must be finite and contain r = 2.5"),
+        ({"within": (2.0, np.inf)}, "interval of r must be finite"),
         ({"period": 2}, "the cycle at r = 2.5 has 1 drive periods; got 2"),
         ({"x": (-1e6,)}, "no cycle of 1 drive periods near the state at r = 2.5"),
     ],
@@ -184,6 +185,11 @@ def test_impossible_diagrams_are_refused_in_one_line(changes, message):
     with pytest.raises(ValueError, match=message) as caught:
         plan(**changes).follow()
     assert "\n" not in str(caught.value)
+
+
+def test_a_state_may_be_a_number():
+    found = diagram(logistic, 0.6, {"r": 2.9}, free="r", within=(2.9, 3.1))
+    assert [s.value for s in found.special] == [pytest.approx(3.0, abs=EXACT)]
 
 
 def test_a_diagram_is_printed_with_its_bifurcations(cycles):
