@@ -84,7 +84,6 @@ SUBJECTS = {
     "studies/arrays_options": "keys of the task arrays",
     "studies/arrays_task": "studies of the task arrays",
     "studies/chunks_of_kinds": "the same bits of every kind",
-    "studies/continuation_tracks": "branches of continuation studies",
     "studies/inputs": "files that a study names",
     "studies/learning_work": "the same bits of learning studies",
     "studies/one_shot_refusals": "impossible studies of trained networks",
