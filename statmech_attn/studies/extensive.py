@@ -5,6 +5,7 @@ the patterns, a point of the capacity one context and choice of parameters.
 """
 
 import itertools
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import xarray as xr
 
 from statmech_attn import montecarlo
 from statmech_attn.batches import limited, seconds_of
@@ -20,7 +20,7 @@ from statmech_attn.comparison import network_digest
 from statmech_attn.dmft import extensive, Network, network
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
-from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
+from statmech_attn.scan import Arrays, Contents, lacking, Pilot, Points, Tick
 from statmech_attn.statistics import standard_error
 from statmech_attn.studies import build
 from statmech_attn.studies.extensive_tables import (
@@ -34,7 +34,6 @@ from statmech_attn.studies.extensive_tables import (
 
 LARGEST = 4 * 2**30  # bytes of a result that are kept in memory
 FEW = 8  # steps of the pilot
-AT_THE_END = "retrieved_overlap", "noise_multiplier"
 HALVINGS = 8  # of alpha, in search of a retrieval state
 HIGHEST = 2.0  # alpha to which the capacity is sought
 ONE_TIME = {  # dimensions beside time, words, symbol
@@ -190,78 +189,55 @@ CAPACITY = Variables(
 )
 
 
-class LoadedWork(OneRound):
+class LoadedWork(Points):
     """What the three kinds have in common: parameters, ensemble, start.
-
-    Attributes:
-        row: number of the pattern on which the start condenses.
 
     Raises:
         ValueError: an impossible setting.
     """
 
-    batch = 1
-    labels: Variables
-
     def __init__(self, study: Any, parameters: dict[str, Any]):
-        self.study, self.run = study, study.run
+        self.study, self.options = study, study.run
         self.made = build.model(study.network)
         self.ensemble = ensemble_of(study.ensemble)
-        self.axes = build.grid(build.defaults(parameters, self.made.file), dict)
-        if self.run.row >= self.made.net.n_patterns:
+        grid = build.grid(build.defaults(parameters, self.made.file), dict)
+        values = {name: [x] for name, x in grid.fixed.items()} | grid.scanned
+        self.grid = {name: values[name] for name in parameters}
+        self.axes, self.single = self.grid, tuple(grid.fixed)
+        if self.options.row >= self.made.net.n_patterns:
             raise ValueError(
                 f"run.row: must be below the number of patterns, "
-                f"{self.made.net.n_patterns}; got {self.run.row}."
+                f"{self.made.net.n_patterns}; got {self.options.row}."
             )
 
     @property
     def values(self) -> int:
         """Number of choices of parameters."""
-        return int(np.prod(self.axes.shape))
+        return math.prod(map(len, self.grid.values()))
 
     def parameters(self, number: int) -> dict[str, float]:
-        """All parameters of a choice."""
-        place = np.unravel_index(number, self.axes.shape)
-        scanned = self.axes.scanned.items()
-        values = {name: float(x[i]) for (name, x), i in zip(scanned, place)}
-        return values | self.axes.fixed
+        """Alpha, beta and the others of a point."""
+        place = self.index(number)
+        return {name: float(x[place[name]]) for name, x in self.grid.items()}
 
     def corners(self) -> Iterator[dict[str, float]]:
         """Parameters at the ends of their ranges."""
-        scanned = self.axes.scanned
-        ends = [(float(x.min()), float(x.max())) for x in scanned.values()]
-        for corner in itertools.product(*ends):
-            yield dict(zip(scanned, corner)) | self.axes.fixed
+        ends = [(float(np.min(x)), float(np.max(x))) for x in self.grid.values()]
+        for corner in sorted(set(itertools.product(*ends))):
+            yield dict(zip(self.grid, corner))
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        known = [x for name, x in arrays.items() if "_by_" not in name]
-        return np.any([_unknown(x) for x in known], axis=0)
+        return lacking(arrays, *(name for name in arrays if "_by_" not in name))
 
-    def labelled(self, variables, coordinates, results: Results) -> xr.Dataset:
-        """The result with attributes, failures and the fixed parameters."""
-        dataset = self.labels.labelled(variables, coordinates | self.axes.scanned)
-        failure = results.failure().reshape(*self.leading_shape, -1).max(-1)
-        dataset = build.with_failures(dataset, failure, self.leading, results.reasons())
-        return build.with_fixed(dataset, self.axes, self.labels).assign_attrs(
-            kind=self.study.kind,
-            network=network_digest(self.made.net),
-            ensemble=described(self.ensemble),
-        )
+    def attributes(self) -> dict[str, Any]:
+        return {
+            "kind": self.study.kind,
+            "network": network_digest(self.made.net),
+            "ensemble": described(self.ensemble),
+        }
 
-    @property
-    def outer(self) -> dict[str, list[int]]:
-        """What a result has one of for every choice of parameters, by dimension."""
-        return {}
-
-    @property
-    def leading(self) -> tuple[str, ...]:
-        """Dimensions of what there is one of for every point or size."""
-        return *self.outer, *self.axes.names
-
-    @property
-    def leading_shape(self) -> tuple[int, ...]:
-        """Their sizes."""
-        return *map(len, self.outer.values()), *self.axes.shape
+    def identity(self) -> dict[str, Any]:
+        return self.study.model_dump(exclude_none=True)
 
 
 class TimedWork(LoadedWork):
@@ -270,11 +246,13 @@ class TimedWork(LoadedWork):
     def __init__(self, study: Any):
         names = ("alpha", "beta", "gamma", "epsilon")
         super().__init__(study, {n: getattr(study.parameters, n) for n in names})
-        self.start = self.run.overlap * np.asarray(self.made.net.output[self.run.row])
+        self.start = self.options.overlap * np.asarray(
+            self.made.net.output[self.options.row]
+        )
         for corner in self.corners():
             self._posed(corner)
         extensive.require_overlap(self.made.net, self.start)
-        self.key = jax.random.key(self.run.seed)
+        self.key = jax.random.key(self.options.seed)
 
     @property
     @abstractmethod
@@ -284,52 +262,50 @@ class TimedWork(LoadedWork):
     @property
     def compared(self) -> list[str]:
         """Those that theory and simulation both have."""
-        return [n for n in MEASURED if n in ONE_TIME or self.run.two_times]
+        return [n for n in MEASURED if n in ONE_TIME or self.options.two_times]
 
     def problem(self, number: int) -> extensive.LoadedNetwork:
-        """The network of a choice of parameters."""
+        """The network of a point."""
         return self._posed(self.parameters(number))
 
     def _posed(self, values: dict[str, float]) -> extensive.LoadedNetwork:
         return extensive.loaded_network(self.made.net, self.ensemble, **values)
 
-    def numbers(self) -> int:
+    def stored_numbers(self) -> int:
         """Numbers of a point for each of which one is kept."""
-        n, net = self.run.steps + 1, self.made.net
+        n, net = self.options.steps + 1, self.made.net
         pairs = sum(name in TWO_TIMES for name in self.names)
         return n * (2 * net.n_patterns + net.context + n * pairs)
 
     def require_memory(self, copies: int) -> None:
         """Refuse a result that fills the memory."""
-        needed = 8 * copies * self.values * self.numbers()
+        needed = 8 * copies * self.values * self.stored_numbers()
         if needed > LARGEST:
             raise ValueError(
                 f"run.steps: this result needs {size(needed)} of memory, more than "
                 f"{size(LARGEST)}; take fewer steps or points, or two_times = false."
             )
 
-    def times(self) -> dict[str, Any]:
-        """Coordinates."""
-        n, net = self.run.steps + 1, self.made.net
-        second = {"time_2": np.arange(n)} if self.run.two_times else {}
+    def coordinates(self) -> dict[str, Any]:
+        n, net = self.options.steps + 1, self.made.net
         return {
             "time": np.arange(n),
-            **second,
+            "time_2": np.arange(n),
             "pattern": np.arange(1, net.n_patterns + 1),
             "age": np.arange(net.context),
         }
 
     def attributes(self) -> dict[str, Any]:
-        """Of the file, by which files are compared."""
-        start = f"overlap {self.run.overlap:g} with pattern {self.run.row + 1}"
-        return {"context": self.made.net.context, "start": start}
+        start = f"overlap {self.options.overlap:g} with pattern {self.options.row + 1}"
+        of_file = {"context": self.made.net.context, "start": start}
+        return super().attributes() | of_file
 
 
 class ExtensiveWork(TimedWork):
-    """Order parameters of the theory; a `scan.Work`."""
+    """Order parameters of the theory; a `scan.Points`."""
 
     title = "extensive"
-    labels = VARIABLES
+    variables = VARIABLES
     lost = "the closed equations have no finite solution"
 
     def __init__(self, study: ExtensiveStudy):
@@ -340,22 +316,12 @@ class ExtensiveWork(TimedWork):
 
     @property
     def names(self) -> list[str]:
-        return [*ONE_TIME, *(TWO_TIMES if self.run.two_times else ())]
+        return [*ONE_TIME, *(TWO_TIMES if self.options.two_times else ())]
 
-    @property
-    def total(self) -> int:
-        return self.values
-
-    def rows(
-        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
-    ) -> Arrays:
-        rows = []
-        for number in range(chunk.first, chunk.stop):
-            tick(0.0)
-            solution = self._solved(self.parameters(number), number)
-            rows.append(self._row(solution) | self._derivatives(number))
-            tick(1.0)
-        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
+        tick(0.0)
+        solution = self._solved(self.parameters(number), number)
+        return self._row(solution) | self._derivatives(number)
 
     def _solved(
         self,
@@ -367,10 +333,10 @@ class ExtensiveWork(TimedWork):
         return extensive.solve(
             self._posed(values),
             self.start,
-            steps=steps or self.run.steps,
+            steps=steps or self.options.steps,
             key=jax.random.fold_in(self.key, number),
-            error=error or self.run.error,
-            most=self.run.trajectories // extensive.POPULATION,
+            error=error or self.options.error,
+            most=self.options.trajectories // extensive.POPULATION,
         )
 
     def _derivatives(self, number: int) -> dict[str, np.ndarray]:
@@ -395,7 +361,7 @@ class ExtensiveWork(TimedWork):
         return row
 
     def _require_fitting(self, problem: extensive.LoadedNetwork) -> None:
-        steps = self.run.steps
+        steps = self.options.steps
         extensive.check_steps(
             problem, steps, extensive.trajectory_bytes(problem, steps)
         )
@@ -416,139 +382,105 @@ class ExtensiveWork(TimedWork):
 
     def pilot(self) -> Pilot:
         """From a few steps, of which a sampled point has the fewest trajectories."""
-        steps = min(FEW, self.run.steps)
+        steps = min(FEW, self.options.steps)
         solve = lambda: self._solved(self.parameters(0), 0, steps, np.inf)
         with limited(1):
             compiling, solution = seconds_of(solve, repeats=1), solve()
-        seconds = seconds_of(solve) * ((self.run.steps + 1) / (steps + 1)) ** 2
+        seconds = seconds_of(solve) * ((self.options.steps + 1) / (steps + 1)) ** 2
         needed = [getattr(solution.error, n).max() for n in (*ONE_TIME, "C")]
         assumes, solutions = "", 2 * len(BY)  # for the derivatives
         if self.ensemble.is_closed:
             solutions += 1
         else:
-            solutions += max(1.0, (float(max(needed)) / self.run.error) ** 2)
+            solutions += max(1.0, (float(max(needed)) / self.options.error) ** 2)
             assumes = f"errors grow no more after {steps} steps"
         seconds *= solutions
-        memory = extensive.two_time_bytes(self.run.steps)
-        memory += extensive.trajectory_bytes(self.problem(0), self.run.steps)
-        stored = 8 * COPIES * self.numbers()
+        memory = extensive.two_time_bytes(self.options.steps)
+        memory += extensive.trajectory_bytes(self.problem(0), self.options.steps)
+        stored = 8 * COPIES * self.stored_numbers()
         return Pilot(seconds, memory, stored, fixed=compiling, assumes=assumes)
 
-    def assemble(self, results: Results) -> Assembled:
-        variables = {}
-        scalars = ("trajectories", "reached", "jitter", "positive")
-        for name in ("noise_std", *self.names):
-            dims = "time" if name == "noise_std" else _of_times(name)[0]
-            for ending in ("",) if name == "noise_std" else ("", "_error"):
-                values = results.column(name + ending)
-                shape = (*self.axes.shape, *values.shape[1:])
-                variables[name + ending] = (
-                    (*self.axes.names, *dims.split()),
-                    values.reshape(shape),
-                )
-        for name, parameter in itertools.product(self.compared, BY):
-            values = results.column(slope := f"{name}_by_{parameter}")
-            dims = (*self.axes.names, *_of_times(name)[0].split())
-            variables[slope] = dims, values.reshape(*self.axes.shape, *values.shape[1:])
-        for name in scalars:
-            values = results.column(name).reshape(self.axes.shape)
-            variables[name] = self.axes.names, values
-        dataset = self.labelled(variables, self.times(), results)
+    def attributes(self) -> dict[str, Any]:
         method = "closed" if self.ensemble.is_closed else "sampled"
-        return Assembled(dataset.assign_attrs(self.attributes(), method=method))
+        return super().attributes() | {"method": method}
 
 
 class ExtensiveSimulationWork(TimedWork):
-    """Samples of networks of N spins; a `scan.Work`, whose points are samples."""
+    """Samples of networks of N spins; a `scan.Points` of samples."""
 
     title = "extensive-simulation"
-    labels = SIMULATED
+    variables = SIMULATED
 
     def __init__(self, study: ExtensiveSimulationStudy):
         super().__init__(study)
-        self.sizes = sorted(set(self.run.n_spins))
-        for n_spins in self.sizes:
-            for number in range(self.values):
-                self._plan(n_spins, number)
-        self.require_memory(len(self.sizes) * (len(SPREADS) + 2 * self.run.samples))
+        self.sizes = sorted(set(self.options.n_spins))
+        samples = range(self.options.samples)
+        self.axes = {"n_spins": self.sizes, **self.grid, "sample": samples}
+        for number in range(0, self.total, len(samples)):
+            self._plan(number)
+        self.require_memory(len(self.sizes) * (len(SPREADS) + 2 * self.options.samples))
 
     @property
     def names(self) -> list[str]:
         return self.compared
 
-    @property
-    def total(self) -> int:
-        return len(self.sizes) * self.values * self.run.samples
-
-    @property
-    def outer(self) -> dict[str, list[int]]:
-        return {"n_spins": self.sizes}
-
-    def _plan(self, n_spins: int, number: int) -> montecarlo.ExtensivePlan:
+    def _plan(self, number: int) -> montecarlo.ExtensivePlan:
         return montecarlo.extensive_plan(
             self.problem(number),
             self.made.patterns,
             self.start,
-            n_spins=n_spins,
-            steps=self.run.steps,
-            runs=self.run.runs,
+            n_spins=self.sizes[self.index(number)["n_spins"]],
+            steps=self.options.steps,
+            runs=self.options.runs,
         )
 
-    def rows(
-        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
-    ) -> Arrays:
-        rows = []
-        for number in range(chunk.first, chunk.stop):
-            tick(0.0)
-            i, point, sample = np.unravel_index(
-                number, (len(self.sizes), self.values, self.run.samples)
-            )
-            key = self.key
-            for place in (i, point, sample):
-                key = jax.random.fold_in(key, int(place))
-            drawn = self._plan(self.sizes[i], int(point)).sample(key)
-            rows.append({n: np.asarray(getattr(drawn, n)) for n in self.names})
-            tick(1.0)
-        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
+        tick(0.0)
+        key, shape = self.key, (len(self.sizes), self.values, self.options.samples)
+        for place in np.unravel_index(number, shape):
+            key = jax.random.fold_in(key, int(place))
+        drawn = self._plan(number).sample(key)
+        return {n + SAMPLES: np.asarray(getattr(drawn, n)) for n in self.names}
 
     def pilot(self) -> Pilot:
         """From one step of the smallest N; the time goes like N^2 and the steps."""
-        smallest, run = self.sizes[0], self.run
-        short = self._plan(smallest, 0)._replace(steps=1)
+        smallest, run = self.sizes[0], self.options
+        short = self._plan(0)._replace(steps=1)
         sample = lambda: jax.block_until_ready(short.sample(self.key))
         with limited(1):
             compiling = seconds_of(sample, repeats=1)
         squares = np.mean(np.square(self.sizes, dtype=float)) / smallest**2
         seconds = seconds_of(sample) * squares * (run.steps + 1) / 2
-        memory = max(self._plan(self.sizes[-1], n).bytes for n in range(self.values))
+        of_largest = self.total - self.values * run.samples
+        points = range(of_largest, self.total, run.samples)
+        memory = max(self._plan(number).bytes for number in points)
         fixed = compiling * len(self.sizes)
-        return Pilot(seconds, memory, 8 * self.numbers(), fixed=fixed)
+        return Pilot(seconds, memory, 8 * self.stored_numbers(), fixed=fixed)
 
-    def assemble(self, results: Results) -> Assembled:
-        variables, over = {}, (*self.leading_shape, self.run.samples)
-        axis, samples = len(self.leading_shape), self.run.samples
+    def derived(self, columns: Contents) -> Contents:
+        """Moments over the samples; a point fails with one of its samples."""
+        over = lambda dims: tuple(d for d in dims if d != "sample")
+        if "failure" in columns:
+            dims, codes = columns["failure"]
+            columns["failure"] = over(dims), codes.max(dims.index("sample"))
         for name in self.names:
-            values = results.column(name)
-            values = values.reshape(*over, *values.shape[1:])
-            dims = *self.leading, *_of_times(name)[0].split()
-            spread = values.std(axis, ddof=1)
-            variables[f"{name}_mean"] = dims, values.mean(axis)
-            variables[f"{name}_stderr"] = dims, standard_error(values, axis)
-            variables[f"{name}_spread"] = dims, spread
-            last = *self.leading, "sample", *_of_times(name)[0].split()
-            variables[name + SAMPLES] = last, values
-        coordinates = {"n_spins": np.array(self.sizes), **self.times()}
-        coordinates["sample"] = np.arange(samples)
-        dataset = self.labelled(variables, coordinates, results)
-        counts = {"samples": samples, "runs": self.run.runs}
-        return Assembled(dataset.assign_attrs(self.attributes(), **counts))
+            dims, values = columns[name + SAMPLES]
+            axis = dims.index("sample")
+            columns[f"{name}_mean"] = over(dims), values.mean(axis)
+            columns[f"{name}_stderr"] = over(dims), standard_error(values, axis)
+            columns[f"{name}_spread"] = over(dims), values.std(axis, ddof=1)
+        return columns
+
+    def attributes(self) -> dict[str, Any]:
+        counts = {"samples": self.options.samples, "runs": self.options.runs}
+        return super().attributes() | counts
 
 
 class CapacityWork(LoadedWork):
-    """Where retrieval ends; a `scan.Work`."""
+    """Where retrieval ends; a `scan.Points`."""
 
     title = "capacity"
-    labels = CAPACITY
+    variables = CAPACITY
 
     def __init__(self, study: CapacityStudy):
         chosen = study.parameters
@@ -556,22 +488,15 @@ class CapacityWork(LoadedWork):
         self.contexts = study.run.contexts or [self.made.net.context]
         if len(set(self.contexts)) < len(self.contexts):
             raise ValueError("run.contexts: values must be distinct.")
-        self.start = np.asarray(self.made.net.output[self.run.row])
+        self.axes = {"context": self.contexts, **self.grid}
+        self.start = np.asarray(self.made.net.output[self.options.row])
         for C, corner in itertools.product(self.contexts, self.corners()):
-            posed = self._posed(C, corner, self.run.begin)
-            if self.run.moving:
+            posed = self._posed(C, corner, self.options.begin)
+            if self.options.moving:
                 extensive.check_moving(posed)
             else:
-                extensive.check_stationary(posed, at_rest=self.run.at_rest)
-            extensive.chosen_lags(posed, self.run.lags)
-
-    @property
-    def total(self) -> int:
-        return len(self.contexts) * self.values
-
-    @property
-    def outer(self) -> dict[str, list[int]]:
-        return {"context": self.contexts}
+                extensive.check_stationary(posed, at_rest=self.options.at_rest)
+            extensive.chosen_lags(posed, self.options.lags)
 
     def _network(self, context: int) -> Network:
         return network(self.made.patterns, context=context)
@@ -581,22 +506,14 @@ class CapacityWork(LoadedWork):
             self._network(context), self.ensemble, alpha=alpha, **values
         )
 
-    def rows(
-        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
-    ) -> Arrays:
-        rows = []
-        for number in range(chunk.first, chunk.stop):
-            tick(0.0)
-            i, point = divmod(number, self.values)
-            rows.append(self._row(self.contexts[i], self.parameters(point)))
-            tick(1.0)
-        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-    def _row(self, context: int, values: dict[str, float]) -> dict[str, float]:
-        lags = extensive.chosen_lags(self._posed(context, values, 0), self.run.lags)
+    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, float]:
+        tick(0.0)
+        context = self.contexts[self.index(number)["context"]]
+        values = self.parameters(number)
+        lags = extensive.chosen_lags(self._posed(context, values, 0), self.options.lags)
         fold = self._fold(context, values, lags)
         error = fold.error
-        if context > 1 and not self.run.at_rest:
+        if context > 1 and not self.options.at_rest:
             half = lags // 2  # no fewer than the window has
             others = half if half >= context - 1 else 2 * lags
             other = self._fold(context, values, others, coarse=True)
@@ -613,29 +530,18 @@ class CapacityWork(LoadedWork):
     ) -> extensive.Capacity:
         """The end of retrieval, from the largest alpha that has such a state."""
         for halvings in range(HALVINGS):
-            alpha = self.run.begin / 2**halvings
+            alpha = self.options.begin / 2**halvings
             posed = self._posed(context, values, alpha)
             given = {"lags": lags, "coarse": coarse, "within": (alpha / 4, HIGHEST)}
             try:
-                if self.run.moving:
+                if self.options.moving:
                     return extensive.moving_capacity(posed, **given)
-                at_rest = self.run.at_rest
+                at_rest = self.options.at_rest
                 return extensive.capacity(posed, self.start, at_rest=at_rest, **given)
             except extensive.NoRetrieval:
                 continue
-        least = self.run.begin / 2 ** (HALVINGS - 1)
+        least = self.options.begin / 2 ** (HALVINGS - 1)
         raise RuntimeError(f"no pattern is retrieved down to alpha = {least:.1g}.")
-
-    def pilot(self) -> None:
-        """Only a whole chunk can tell."""
-
-    def assemble(self, results: Results) -> Assembled:
-        variables = {}
-        for name in ("capacity", "capacity_error", *AT_THE_END):
-            values = results.column(name).reshape(self.leading_shape)
-            variables[name] = self.leading, values
-        coordinates = {"context": np.array(self.contexts)}
-        return Assembled(self.labelled(variables, coordinates, results))
 
 
 def ensemble_of(spec: EnsembleSpec) -> extensive.Ensemble:
@@ -665,9 +571,3 @@ def described(ensemble: extensive.Ensemble) -> str:
     rho = ensemble.correlations[np.triu_indices(4, 1)]
     known = [f"{name} = {x:g}" for name, x in zip(PAIRS, rho) if x]
     return ", ".join(known) or "independent"
-
-
-def _unknown(x: np.ndarray) -> np.ndarray:
-    """Which rows have entries without a number."""
-    known = np.isfinite(x.reshape(len(x), -1).astype(float))
-    return np.logical_not(known.all(axis=1))

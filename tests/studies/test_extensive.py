@@ -84,13 +84,27 @@ def test_a_study_is_the_trajectory_of_its_problem(solved):
 
 def test_samples_do_not_depend_on_the_chunk(sampled):
     rows = spins().rows(Chunk(0, 0, 6, 12), None, lambda _: None, None)
-    m = rows["m_o_se"].reshape(2, 3, 4, 1)
+    m = rows["m_o_se_samples"].reshape(2, 3, 4, 1)
     large = sampled.sel(n_spins=100)
     assert sampled.n_spins.values.tolist() == [50, 100]
     np.testing.assert_array_equal(large.m_o_se_mean, m.mean(1))
     np.testing.assert_array_equal(large.m_o_se_spread, m.std(1, ddof=1))
     assert np.allclose(large.m_o_se_stderr * np.sqrt(3), large.m_o_se_spread)
-    assert len(np.unique(rows["S"][:, 0, 0])) == 6
+    assert len(np.unique(rows["S_samples"][:, 0, 0])) == 6
+
+
+def test_a_point_fails_with_one_of_its_samples():
+    """Sample 1 of the second load at the smallest N is lost."""
+
+    class Lossy(ExtensiveSimulationWork):
+        def row(self, number, *rest):
+            lost = np.nan if number == 4 else 0.0
+            return {n: x + lost for n, x in super().row(number, *rest).items()}
+
+    found = in_memory(Lossy(studies.parse(SPINS)))
+    assert found.failure.dims == ("n_spins", "alpha")
+    assert found.failure.values.tolist() == [[0, 1], [0, 0]]
+    assert np.isnan(found.m_o_se_mean).any(["time", "pattern"]).sum() == 1
 
 
 def test_a_sample_is_that_of_the_library():
@@ -100,7 +114,7 @@ def test_a_sample_is_that_of_the_library():
         key = jax.random.fold_in(key, place)
     plan = montecarlo.extensive_plan(problem, one, [1.0], n_spins=50, steps=3)
     rows = spins().rows(Chunk(0, 0, 2, 3), None, lambda _: None, None)
-    assert np.allclose(rows["C"][0], plan.sample(key).C, atol=1e-6)
+    assert np.allclose(rows["C_samples"][0], plan.sample(key).C, atol=1e-6)
 
 
 def test_theory_and_spins_are_compared_from_their_files(solved, sampled, tmp_path):
