@@ -177,7 +177,7 @@ def learning_curve(
         >>> saddle.dims, bool(saddle.sel(examples=8) < saddle.sel(examples=2))
         (('examples',), True)
     """
-    return LearningCurves(
+    points = LearningCurves(
         key,
         problem,
         xi_test,
@@ -186,7 +186,8 @@ def learning_curve(
         training_sets=training_sets,
         corrections=corrections,
         samplers={"exact": partial(_by_exact_law, draws=draws)} if draws else {},
-    ).compute()
+    )
+    return points.compute().isel(width=0)
 
 
 @runtime_checkable

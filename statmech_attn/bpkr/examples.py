@@ -27,7 +27,8 @@ class Learning(NamedTuple):
         xi_test: attentioned inputs of the test set.
         Y_test: labels of the test set.
         heads: number of heads of every layer.
-        description: of the task, the same for the same examples and heads.
+        description: of the task as JSON, the same for the same examples and heads; in
+            files their digest where it is empty.
         sets: all test sets by name.
         choices: name of the test set that chooses, by the name of the choice.
         names: names of the heads, layer by layer.

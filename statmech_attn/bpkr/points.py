@@ -18,7 +18,7 @@ from statmech_attn.bpkr.predictor import Theory
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.scores import head_floors
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.scan import Contents, FAILURE, Points
+from statmech_attn.scan import Contents, FAILURE, fingerprint, Points
 
 
 RANKS = 50  # eigenvectors of a kernel whose overlap is kept, at most
@@ -157,9 +157,8 @@ class LearningPoints(Points):
     ):
         if grid is None:
             grid = Grid([problem.widths], float(problem.temperature))
-            self.single = ("width",)
         if np.ndim(grid.temperatures) == 0:
-            self.single = (*self.single, "temperature")
+            self.single = ("temperature",)
         self.temperatures: list[float] = np.ravel(grid.temperatures).tolist()
         self.problem, self.grid, self.about = problem, grid, about
         widths = [np.max(np.asarray(width)) for width in grid.widths]
@@ -245,7 +244,8 @@ class TaskPoints(LearningPoints):
         **axes: Sequence | np.ndarray,
     ):
         self.task = task
-        about = {"task": task.description, **about}
+        description = task.description or json.dumps({"sha256": fingerprint(task)})
+        about = {"task": description, **about}
         problem = task.posed(variances=variances, **grid.point(0))
         super().__init__(problem, grid, about=about, **axes)
 

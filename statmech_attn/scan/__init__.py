@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         remove_leftovers,
         SCHEMA_VERSION,
     )
-    from statmech_attn.scan.points import Computation, lacking, Points
+    from statmech_attn.scan.points import Computation, fingerprint, lacking, Points
     from statmech_attn.scan.producing import (
         chunks_of,
         compute,
@@ -66,6 +66,7 @@ __all__ = [
     "engines",
     "FAILURE",
     "FAILURES",
+    "fingerprint",
     "Folder",
     "forecast",
     "holds",

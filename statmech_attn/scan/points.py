@@ -136,7 +136,7 @@ class Points(Computation, OneRound):
 
     def identity(self) -> Mapping[str, Any]:
         axes = {name: np.asarray(x).tolist() for name, x in self.axes.items()}
-        described = {n: _described(x) for n, x in self.arguments().items()}
+        described = {n: fingerprint(x) for n, x in self.arguments().items()}
         kind = {"kind": self.attributes()["kind"]}
         return kind | {"axes": axes} | {"arguments": described}
 
@@ -257,8 +257,16 @@ def _itself(points: Computation, batch: int | None) -> Any:
     return points
 
 
-def _described(value: Any) -> Any:
-    """An argument as a value of TOML: itself, or the digest of its arrays."""
+def fingerprint(value: Any) -> Any:
+    """An argument as a value of TOML: itself, or the digest of its arrays.
+
+    Args:
+        value: a number, a text or a tree of arrays.
+
+    Example:
+        >>> fingerprint(0.1), len(fingerprint({"x": np.arange(3)}))
+        (0.1, 64)
+    """
     if isinstance(value, bool | int | float | str):
         return value
     leaves, structure = jax.tree.flatten(value)
