@@ -383,13 +383,13 @@ def model_selection(dataset: xr.Dataset, console: Console) -> None:
         chosen = dataset.sel(choice=by)
         place = chosen.chosen_width, chosen.chosen_temperature
         point = dataset.sel(dict(zip(("width", "temperature"), map(float, place))))
+        errors = ("error", *["error_test"] * tested)
         table.add_row(
             str(by),
             f"{float(point.width):g}",
             f"{float(point.temperature):g}",
             quantity(point.log_evidence, point.log_evidence_stderr),
-            with_error(point.error, point.error_stderr),
-            *[with_error(point.error_test, point.error_test_stderr)] * tested,
+            *(with_error(point[name], point[f"{name}_stderr"]) for name in errors),
         )
     console.print(table)
     console.print(

@@ -1,11 +1,15 @@
 """Grids of learning problems, from Python: files of their kinds, that go on."""
 
+import io
+
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 
 from statmech_attn import bpkr, layout, storage
 from statmech_attn.batches import rng
+from statmech_attn.cli.summary import print_summary
 from statmech_attn.montecarlo import posteriors
 from statmech_attn.training import Descent, networks
 
@@ -50,6 +54,8 @@ def test_a_file_from_python_is_a_whole_one_of_its_kind(task, tmp_path, name):
     points, path = GRIDS[name](task), tmp_path / "grid.h5"
     computed = points.run(path)
     layout.require_layout(computed, path)
+    print_summary(computed, Console(file=(summary := io.StringIO())))
+    assert " T " in summary.getvalue()
     in_memory = points.compute()
     assert set(in_memory.variables) == set(computed.variables)
     for variable, values in in_memory.variables.items():
