@@ -133,7 +133,7 @@ def choose(
 
     Example:
         >>> import numpy as np
-        >>> right = np.array([[[1, 0], [1, 0]], [[1, 1], [0, 0]]])  # T, S, Q
+        >>> right = np.array([[[1, 0], [1, 0]], [[1, 1], [0, 0]]], float)  # T, S, Q
         >>> choices = {"validation": "seen", "published": "test"}
         >>> choose(right, [0.1, 1.0], {"seen": 2, "test": 2}, choices)[0].tolist()
         [1.0, 0.1]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         simulate_extensive,
     )
     from statmech_attn.montecarlo.nuts import Sampler, Transition
+    from statmech_attn.montecarlo.options import Sampling
     from statmech_attn.montecarlo.runs import (
         AVERAGES,
         layout,
@@ -60,6 +61,7 @@ __all__ = [
     "rows_of_a_call",
     "sample_weights",
     "Sampler",
+    "Sampling",
     "simulate",
     "simulate_extensive",
     "Simulation",

@@ -15,6 +15,7 @@ from statmech_attn import bpkr, extras
 from statmech_attn.bpkr import estimates, Learning, points, TaskPoints
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import weight_space
+from statmech_attn.montecarlo.options import Sampling
 from statmech_attn.montecarlo.weight_sampling import sample_weights
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import Tick
@@ -78,28 +79,6 @@ class Sampled(NamedTuple):
     variance_stderr: np.ndarray
     diagnostics: dict[str, float]
     means: Sequence[np.ndarray] = ()
-
-
-class Sampling(NamedTuple):
-    """How a posterior is sampled; draws and warm-up are counted for each chain.
-
-    Attributes:
-        method: "order-parameter" is the exact law, others a sampler of weights.
-        draws: samples that each chain draws.
-        warmup: steps before the first of them; what the method needs when omitted.
-        chains: independent Markov chains.
-        block: samples of the weights between two writes to disk.
-        step_size: of a sampler that does not adapt it.
-        evidence: whether the evidence is computed from the exact law.
-    """
-
-    method: str = estimates.EXACT_LAW
-    draws: int = 1000
-    warmup: int | None = None
-    chains: int = 4
-    block: int = 100
-    step_size: float | None = None
-    evidence: bool = False
 
 
 class Posteriors(TaskPoints):

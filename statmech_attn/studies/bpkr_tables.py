@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from statmech_attn.kinds import SAMPLERS
-from statmech_attn.montecarlo import posteriors
+from statmech_attn.montecarlo import Sampling
 from statmech_attn.options import Count, either, Positive, Seed, WholeNumber
 from statmech_attn.studies import digests
 from statmech_attn.studies.tables import (
@@ -213,11 +213,11 @@ class PosteriorRun(Table, frozen=True):
     evidence: bool = False
 
     @property
-    def sampling(self) -> posteriors.Sampling:
+    def sampling(self) -> Sampling:
         """What samples a posterior."""
         options: dict[str, Any] = self.model_dump(exclude={"seed", "stored"})
         options["block"] = self.block_size
-        return posteriors.Sampling(**options)
+        return Sampling(**options)
 
     @property
     def block_size(self) -> int:

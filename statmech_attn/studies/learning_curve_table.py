@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from statmech_attn.montecarlo import posteriors
+from statmech_attn.montecarlo import Sampling
 from statmech_attn.options import Count, Seed
 from statmech_attn.studies.bpkr_tables import BpkrStudy, Method, PosteriorRun
 from statmech_attn.studies.tables import Table
@@ -37,7 +37,7 @@ class LearningCurveRun(Table, frozen=True):
     warmup: Count | None = None
     chains: Count = 4
 
-    def sampling(self, method: str) -> posteriors.Sampling:
+    def sampling(self, method: str) -> Sampling:
         """How a method samples a posterior here."""
         draws, chains = self.draws, self.chains
         return PosteriorRun(

@@ -10,7 +10,7 @@ from rich.console import Console
 from statmech_attn import bpkr, layout, storage
 from statmech_attn.batches import rng
 from statmech_attn.cli.summary import print_summary
-from statmech_attn.montecarlo import posteriors
+from statmech_attn.montecarlo import posteriors, Sampling
 from statmech_attn.training import Descent, networks
 
 
@@ -33,7 +33,7 @@ GRIDS = {
         KEY,
         task,
         bpkr.Grid([9], [0.1]),
-        sampling=posteriors.Sampling(draws=20, warmup=20, chains=2),
+        sampling=Sampling(draws=20, warmup=20, chains=2),
     ),
     "curves": lambda task: bpkr.LearningCurves(
         KEY,

@@ -1,0 +1,27 @@
+"""How a posterior is sampled; nothing slow is imported to read a study."""
+
+from typing import NamedTuple
+
+from statmech_attn.bpkr import estimates
+
+
+class Sampling(NamedTuple):
+    """How a posterior is sampled; draws and warm-up are counted for each chain.
+
+    Attributes:
+        method: "order-parameter" is the exact law, others a sampler of weights.
+        draws: samples that each chain draws.
+        warmup: steps before the first of them; what the method needs when omitted.
+        chains: independent Markov chains.
+        block: samples of the weights between two writes to disk.
+        step_size: of a sampler that does not adapt it.
+        evidence: whether the evidence is computed from the exact law.
+    """
+
+    method: str = estimates.EXACT_LAW
+    draws: int = 1000
+    warmup: int | None = None
+    chains: int = 4
+    block: int = 100
+    step_size: float | None = None
+    evidence: bool = False
