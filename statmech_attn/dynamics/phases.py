@@ -53,6 +53,12 @@ PHASES = Words(
     UNDETERMINED,
     DIVERGED,
 ) = range(len(PHASES))
+CHAOS = (CHAOTIC, HYPERCHAOTIC)
+CLASSES = {  # of motion, that the sign of one exponent can tell apart
+    "fixed or periodic": (FIXED, PERIODIC),
+    "quasiperiodic": (QUASIPERIODIC,),
+    "chaotic": CHAOS,
+}
 
 REASONS = (
     "exponents of the quarters of the window disagree",

@@ -183,6 +183,40 @@ def _transient(v: JudgedVerdict) -> str:
     )
 
 
+def why(v: Verdict, source: str) -> str:
+    """Why a phase was given to a point of a file, which has no criteria.
+
+    Args:
+        v: the verdict.
+        source: what the leading exponent was taken from.
+    """
+    match v.phase:
+        case "fixed" | "periodic":
+            of = ", of the cycle itself" if source == "cycle" else ""
+            return (
+                f"the orbit recurs after {v.after(v.period)}, to "
+                f"{v.recurrence_error:.1g} of its size; {v.leading}{of}"
+            )
+        case "quasiperiodic":
+            return (
+                f"{v.leading} counts as zero; the orbit does not recur; weighted "
+                f"averages agree to {v.digits:.1f} digits; {v.indicators}; "
+                f"{v.frequency}"
+            )
+        case "chaotic" | "hyperchaotic":
+            many = f", {v.positive} exponents are" if v.positive > 1 else ""
+            errors = ""
+            if v.stderr[0] > 0:
+                errors = f", {v.exponents[0] / v.stderr[0]:.3g} standard errors"
+            return (
+                f"{v.leading} is positive{errors}{many}; the orbit does not recur; "
+                f"{v.indicators}"
+            )
+        case "diverged":
+            return "the state became infinite or not a number"
+    return undecided(v)
+
+
 def undecided(v: Verdict) -> str:
     """Why there is no phase."""
     return "; ".join(

@@ -8,18 +8,11 @@ that both have.
 
 import numpy as np
 
-from statmech_attn.dynamics import PHASES
+from statmech_attn.dynamics import phases as verdicts
 
 
-CLASSES = ("fixed or periodic", "quasiperiodic", "chaotic")
+CLASSES = tuple(verdicts.CLASSES)
 UNDECIDED = -1
-CLASS_OF = {
-    "fixed": 0,
-    "periodic": 0,
-    "quasiperiodic": 1,
-    "chaotic": 2,
-    "hyperchaotic": 2,
-}
 
 
 def classes(phases) -> np.ndarray:
@@ -29,10 +22,13 @@ def classes(phases) -> np.ndarray:
         phases: codes of phases.
 
     Example:
+        >>> from statmech_attn.dynamics import PHASES
         >>> classes([PHASES.index("hyperchaotic"), PHASES.index("transient")])
         array([ 2, -1])
     """
-    table = np.array([CLASS_OF.get(phase, UNDECIDED) for phase in PHASES])
+    table = np.full(len(verdicts.PHASES), UNDECIDED)
+    for number, codes in enumerate(verdicts.CLASSES.values()):
+        table[list(codes)] = number
     return table[np.asarray(phases, int)]
 
 

@@ -21,7 +21,6 @@ from statmech_attn.dynamics.diagrams.points import gather, Points, put, Verdicts
 from statmech_attn.dynamics.diagrams.stages import classified, Scan, Tick
 
 
-CHAOS = (phases.CHAOTIC, phases.HYPERCHAOTIC)
 SIGMAS = 6.0  # differences of the largest exponent in standard errors
 SHARE = 0.5  # and of the larger one, before neighbours make each other doubtful
 LOOKS = (1 / 16, 1 / 4, 1)  # of the first horizon, after which orbits are asked
@@ -70,7 +69,7 @@ def beside(said: np.ndarray, pairs: np.ndarray) -> Beside:
     pairs = np.concatenate([pairs, pairs[:, ::-1]])
     one, other = pairs.T
     phase, exponent, stderr = said
-    chaos, torus = np.isin(phase, CHAOS), phase == phases.QUASIPERIODIC
+    chaos, torus = np.isin(phase, phases.CHAOS), phase == phases.QUASIPERIODIC
     with np.errstate(invalid="ignore"):  # -inf of two fixed points
         gap = exponent[one] - exponent[other]
     error = np.hypot(stderr[one], stderr[other])
@@ -207,11 +206,11 @@ def _whole_window(scan: Scan, points: Points, chosen: np.ndarray) -> Verdicts:
 
 def _same(rounding: float, verdicts: Verdicts, phase, exponent, stderr) -> np.ndarray:
     """Whether new verdicts go with those before; an undecided orbit may be a torus."""
-    chaos = np.isin(verdicts.phase, CHAOS)
+    chaos = np.isin(verdicts.phase, phases.CHAOS)
     undecided = phases.undecided(verdicts.phase)
     torus = undecided | (verdicts.phase == phases.QUASIPERIODIC)
     gap = np.abs(verdicts.exponents[0] - exponent)
     like = gap <= SIGMAS * np.hypot(verdicts.stderr[0], stderr) + rounding
     like &= chaos | undecided
-    same = np.where(np.isin(phase, CHAOS), like, torus)
+    same = np.where(np.isin(phase, phases.CHAOS), like, torus)
     return np.where(phase == phases.TRANSIENT, undecided, same)

@@ -266,7 +266,7 @@ class Confirming(OneRound):
         gone = run & (repeats.stayed < (again.starts if again else 0))
         time, left = horizon.copy(), np.zeros(len(horizon), int)
         time[run] += repeats.time[run]
-        chaos, late = np.isin(said[0], confirm.CHAOS), np.full(len(time), np.nan)
+        chaos, late = np.isin(said[0], phases.CHAOS), np.full(len(time), np.nan)
         leaves = gone & chaos
         left[leaves] = again.starts - repeats.stayed[leaves] if again else 0
         late[chaos] = lifetimes.left_late(time[chaos], leaves[chaos])

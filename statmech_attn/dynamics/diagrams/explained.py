@@ -7,8 +7,9 @@ the halves and quarters of the window, and the sentence says nothing of them.
 import numpy as np
 import xarray as xr
 
+from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.phases import PHASES, REASONS
-from statmech_attn.dynamics.sentences import undecided, Verdict
+from statmech_attn.dynamics.sentences import Verdict, why
 from statmech_attn.labels import counted, unit_of
 from statmech_attn.presentation import quantity
 
@@ -120,7 +121,7 @@ def _explained(point: xr.Dataset) -> str:
         drift=float(point.drift),
         unit=unit_of(point.period.attrs),
     )
-    parts = [_why(verdict, str(_source(point))), *_tested(point, verdict)]
+    parts = [why(verdict, str(_source(point))), *_tested(point, verdict)]
     return f"{verdict.phase}: {'; '.join(parts)}"
 
 
@@ -128,34 +129,6 @@ def _source(point: xr.Dataset) -> str:
     """What the leading exponent was taken from, where it is the cycle itself."""
     codes = point.lyapunov_source
     return str(codes.attrs["flag_meanings"].split()[int(codes.isel(exponent=0))])
-
-
-def _why(v: Verdict, source: str) -> str:
-    match v.phase:
-        case "fixed" | "periodic":
-            of = ", of the cycle itself" if source == "cycle" else ""
-            return (
-                f"the orbit recurs after {v.after(v.period)}, to "
-                f"{v.recurrence_error:.1g} of its size; {v.leading}{of}"
-            )
-        case "quasiperiodic":
-            return (
-                f"{v.leading} counts as zero; the orbit does not recur; weighted "
-                f"averages agree to {v.digits:.1f} digits; {v.indicators}; "
-                f"{v.frequency}"
-            )
-        case "chaotic" | "hyperchaotic":
-            many = f", {v.positive} exponents are" if v.positive > 1 else ""
-            errors = ""
-            if v.stderr[0] > 0:
-                errors = f", {v.exponents[0] / v.stderr[0]:.3g} standard errors"
-            return (
-                f"{v.leading} is positive{errors}{many}; the orbit does not recur; "
-                f"{v.indicators}"
-            )
-        case "diverged":
-            return "the state became infinite or not a number"
-    return undecided(v)
 
 
 def _tested(point: xr.Dataset, v: Verdict) -> list[str]:
@@ -213,8 +186,7 @@ def doubts(dataset: xr.Dataset) -> list[str]:
             "they stand beside, or in one run with, other kinds of orbits; none was "
             "run again"
         )
-    names = ("chaotic", "hyperchaotic")
-    chaos = np.isin(dataset.phase.values, [PHASES.index(name) for name in names])
+    chaos = np.isin(dataset.phase.values, phases.CHAOS)
     if (sure := chaos & ~doubtful).any() and "horizon" in dataset:
         held = counted(
             int(dataset.horizon.values[sure].min()), unit_of(dataset.horizon.attrs)

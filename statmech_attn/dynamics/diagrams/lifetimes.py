@@ -22,7 +22,7 @@ before (`left_late`).
 import numpy as np
 
 from statmech_attn.dynamics import phases
-from statmech_attn.dynamics.diagrams.confirm import beside, CHAOS
+from statmech_attn.dynamics.diagrams.confirm import beside
 
 
 DOUBT = 0.05  # probability of a transient from which on a point is doubtful
@@ -71,7 +71,7 @@ def still_transient(
         return chance
     seen = exits > 0
     nearby = _spread(alike, below, time, risk, exits)
-    chaos = np.isin(said[0], CHAOS)
+    chaos = np.isin(said[0], phases.CHAOS)
     times, number = np.unique(time[chaos], return_inverse=True)
     lasting = [lasts(t, risk[seen], exits[seen]).sum() for t in times]
     share = np.array(lasting) / (chaos | seen).sum()
