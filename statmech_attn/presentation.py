@@ -81,8 +81,10 @@ def to_dataset(self: Any) -> "xr.Dataset":
 
     variables, kind = {}, _words_of(type(self).__name__)
     for row, values, errors in _rows(self, self._shown):
-        own = row.in_steps(_unit(self))
-        for part, numbers in zip((own, own.ended(row.part_of_error)), (values, errors)):
+        labelled = row.in_steps(_unit(self))
+        for part, numbers in zip(
+            (labelled, labelled.ended(row.part_of_error)), (values, errors)
+        ):
             for ending, real in _real(numbers):
                 dims, attributes = _dims(row, real), part.attributes()
                 variables[part.name + ending] = (dims, real, attributes)

@@ -44,10 +44,10 @@ def require_real(name: str, values: Any) -> None:
         >>> require_real("x", [1.0, 2])
     """
     try:
-        found = np.iscomplexobj(values)
+        is_complex = np.iscomplexobj(values)
     except ValueError:  # lists of different lengths, which a conversion refuses
         return
-    if found:
+    if is_complex:
         raise ValueError(
             f"{name} must hold real numbers; got complex ones: give the real parts."
         )

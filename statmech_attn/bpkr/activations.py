@@ -273,6 +273,6 @@ def activation_kernels(
     cc = jnp.asarray(np.outer(c, c))
     r = kernels.path_path(left, right)
     blocks = cc[:, :, None, None] * phi(r, s[:, None, :, None], t[None, :, None, :])
-    own = kernels.self_path_path(left)[..., 0]
-    own = cc[:, :, None] * phi(own, s[:, None], s[None])
-    return Kernels(blocks, own, linear=activation == "linear")
+    with_itself = kernels.self_path_path(left)[..., 0]
+    with_itself = cc[:, :, None] * phi(with_itself, s[:, None], s[None])
+    return Kernels(blocks, with_itself, linear=activation == "linear")

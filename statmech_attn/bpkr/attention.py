@@ -293,15 +293,15 @@ def attention_of(
     """
     given = heads_from_products([layer for layer in heads if layer is not None])
     x = check_inputs(x, given)
-    seen = jnp.ones((1, x.shape[2], x.shape[2]), bool)
+    attended = jnp.ones((1, x.shape[2], x.shape[2]), bool)
     if real is not None:
-        seen = seen & jnp.asarray(real)[:, :, None]
+        attended = attended & jnp.asarray(real)[:, :, None]
     if causal:
-        seen = jnp.triu(seen)
+        attended = jnp.triu(attended)
     layers = [
         None
         if layer is None
-        else jnp.stack([attention_matrix(x, jnp.asarray(W), seen) for W in layer])
+        else jnp.stack([attention_matrix(x, jnp.asarray(W), attended) for W in layer])
         for layer in heads
     ]
     return attention_arrays(layers, real=real)

@@ -246,7 +246,7 @@ def projected_attention(
         )
     )
     scale = 1 / math.sqrt(size) if scale is None else scale
-    seen = jnp.ones((1, x.shape[2], x.shape[2]), bool)
+    attended = jnp.ones((1, x.shape[2], x.shape[2]), bool)
     if real is not None:
         real = jnp.asarray(real)
         if real.shape != (len(x), x.shape[2]) or real.dtype != bool:
@@ -254,11 +254,11 @@ def projected_attention(
                 f"real must be truth values of shape (P, T) = {(len(x), x.shape[2])}; "
                 f"got {real.dtype} of shape {real.shape}."
             )
-        seen = seen & real[:, :, None]
+        attended = attended & real[:, :, None]
     if causal:
-        seen = jnp.triu(seen)
+        attended = jnp.triu(attended)
     scores = scale * jnp.einsum("hpsg,hptg->hpst", k, q)
-    return jax.nn.softmax(scores, axis=2, where=seen)
+    return jax.nn.softmax(scores, axis=2, where=attended)
 
 
 def _turned(a: Float[Array, "H P T G"], rotary: str, base: float) -> Array:

@@ -382,8 +382,8 @@ def _without_some(solution: Solution, key: Key[Array, ""]) -> Solution:
     """The saddle point without some of the examples."""
     problem = solution.problem
     examples = len(problem.Y)
-    kept = examples - _left_out_of(examples)
-    drawn = jax.random.choice(key, examples, (kept,), replace=False)
+    count = examples - _left_out_of(examples)
+    drawn = jax.random.choice(key, examples, (count,), replace=False)
     return problem.among(drawn, form=problem.form).solve(start=solution)
 
 

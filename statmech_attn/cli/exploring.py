@@ -56,8 +56,8 @@ def explore(
         from statmech_attn.explore import Explorer
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
-    made = Explorer(files, port=port, allow_code=allow_code)
-    with studies.guard.screened(), made as explorer:
+    page = Explorer(files, port=port, allow_code=allow_code)
+    with studies.guard.screened(), page as explorer:
         try:
             out.say(f"the page is at {explorer.address}")
             out.say("Ctrl-C ends it")

@@ -120,10 +120,10 @@ def _visible(dataset: xr.Dataset) -> Iterator[str]:
         )
         return
     for name in dataset.parameter.values:
-        one = dataset.sel(parameter=name)
-        sharpest = int(one.smallest_error_all.values.argmin())
-        for i in range(one.sizes["summed"]):
-            line, beyond = _of_group(one.isel(summed=i))
+        of_parameter = dataset.sel(parameter=name)
+        sharpest = int(of_parameter.smallest_error_all.values.argmin())
+        for i in range(of_parameter.sizes["summed"]):
+            line, beyond = _of_group(of_parameter.isel(summed=i))
             if (i == sharpest or beyond) and line:
                 yield f"{name}: {line}"
 

@@ -261,17 +261,17 @@ def estimates(dataset: xr.Dataset, console: Console) -> None:
     )
     others = dataset.sel(estimate=dataset.estimate != dataset.attrs["reference"])
     for name in dataset.get("quantity", np.array([])).data:
-        seen = others.smallest_error.sel(quantity=name)
-        if np.isfinite(float(seen.max())):
+        smallest = others.smallest_error.sel(quantity=name)
+        if np.isfinite(float(smallest.max())):
             console.print(
-                f"{name}: an error of {100 * float(seen.max()):.2g} % of all entries "
-                "would be found with probability 0.9 in every comparison",
+                f"{name}: an error of {100 * float(smallest.max()):.2g} % of all "
+                "entries would be found with probability 0.9 in every comparison",
                 highlight=False,
             )
     for name in dataset.get("parameter", np.array([])).data:
-        seen = others.smallest_parameter_error.sel(parameter=name)
+        smallest = others.smallest_parameter_error.sel(parameter=name)
         console.print(
-            f"{name}: {_visible(float(seen.max()))} in every comparison",
+            f"{name}: {_visible(float(smallest.max()))} in every comparison",
             highlight=False,
         )
     saddle = dataset.sel(estimate="saddle")

@@ -103,9 +103,9 @@ def _forecast(
     checked.inputs()
     work = studies.work(checked)  # which refuses files that do not fit
     out.say(f"the study is valid: {checked.kind}")
-    found = scan.forecast.forecast(work, engine, points_per_chunk)
-    scan.forecast.require_room(found, output or Path("here"))
-    for line in filter(None, (found.text(), found.assumptions())):
+    estimate = scan.forecast.forecast(work, engine, points_per_chunk)
+    scan.forecast.require_room(estimate, output or Path("here"))
+    for line in filter(None, (estimate.text(), estimate.assumptions())):
         out.say(line)
     if output is not None:
         print_progress(studies.files.progress(output), out)

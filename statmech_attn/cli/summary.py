@@ -374,12 +374,13 @@ def _comparison(dataset: xr.Dataset, console: Console) -> None:
         highlight=False,
     )
     if "smallest_error" in dataset:
-        for name, seen in zip(dataset.parameter.values, dataset.smallest_error.T):
-            if np.isfinite(float(least := seen.min())):
+        for name, smallest in zip(dataset.parameter.values, dataset.smallest_error.T):
+            if np.isfinite(float(least := smallest.min())):
                 console.print(
                     f"{name}: an error of {100 * float(least):.2g} % would be found "
-                    f"with probability 0.9 at beta = {float(seen.idxmin('beta')):.6g}, "
-                    f"of {100 * float(seen.max()):.2g} % at every beta",
+                    "with probability 0.9 at "
+                    f"beta = {float(smallest.idxmin('beta')):.6g}, of "
+                    f"{100 * float(smallest.max()):.2g} % at every beta",
                     highlight=False,
                 )
     else:

@@ -135,8 +135,8 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     dataset = visible.judged(dataset, _deviations(theory, simulation, over, steps))
     for name in dataset.variables:
         dataset[name].attrs = VARIABLES.attributes(str(name))
-    kept = {key: simulation.attrs[key] for key in (*SAME, "samples", "runs")}
-    return dataset.assign_attrs(kind="comparison", **kept)
+    attributes = {key: simulation.attrs[key] for key in (*SAME, "samples", "runs")}
+    return dataset.assign_attrs(kind="comparison", **attributes)
 
 
 def _matched(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
@@ -190,7 +190,7 @@ def _point(
     limit_z = np.where(limit_error > 0, limit / limit_error, np.nan)
     samples = int(simulation.attrs["samples"])
     last = (difference.ndim - 1,)
-    found: dict[str, Any] = {
+    contents: dict[str, Any] = {
         "largest_z": (("n_spins", *over), _largest(z)),
         "rms_difference": (("n_spins", *over), _rms(difference, varies)),
         "rms_spread": (("n_spins", *over), _rms(spread, varies)),
@@ -198,13 +198,13 @@ def _point(
         "comparisons": (over, varies.any(0).sum(-1)),
     }
     if len(n_spins) > 1:
-        found["largest_limit_z"] = over, _largest(limit_z)
+        contents["largest_limit_z"] = over, _largest(limit_z)
         rare = 0.0
         if f"{name}_samples" in simulation and samples > 2:
-            each = flat(read(simulation, f"{name}_samples", "n_spins", "sample"))
-            rare = log_spread_error(each, varies, FREE)
+            by_sample = flat(read(simulation, f"{name}_samples", "n_spins", "sample"))
+            rare = log_spread_error(by_sample, varies, FREE)
         slope = spread_slope(n_spins, spread, varies, samples, last, rare)
-        found["spread_slope"], found["spread_slope_stderr"] = (
+        contents["spread_slope"], contents["spread_slope_stderr"] = (
             (over, part) for part in slope
         )
         flat_points = difference.reshape(len(n_spins), -1, difference.shape[-1])
@@ -216,12 +216,12 @@ def _point(
             (2,),
         )
         shape = difference.shape[1:-1]
-        found["bias_slope"], found["bias_slope_stderr"] = (
+        contents["bias_slope"], contents["bias_slope_stderr"] = (
             (over, np.asarray(part).reshape(shape)) for part in bias
         )
     coordinates = {name: simulation[name].values for name in over}
     fixed = {n: simulation[n].values for n in PARAMETERS if n not in over}
-    return xr.Dataset(found, coordinates | fixed)
+    return xr.Dataset(contents, coordinates | fixed)
 
 
 def _deviations(
@@ -239,10 +239,10 @@ def _deviations(
     points: dict[str, dict[tuple[int, ...], Deviations]] = {x: {} for x in groups}
     for place in np.ndindex(tuple(simulation.sizes[name] for name in over)):
         at = dict(zip(over, place, strict=True))
-        here, spins = theory.isel(at), simulation.isel(at)
-        sizes = _sizes_that_count(here, spins, one_time, steps)
+        theory_there, spins = theory.isel(at), simulation.isel(at)
+        sizes = _sizes_that_count(theory_there, spins, one_time, steps)
         for group, names in groups.items():
-            point = _summed(here, spins, names, steps, sizes)
+            point = _summed(theory_there, spins, names, steps, sizes)
             if point is not None:
                 points[group][place] = point
     return points

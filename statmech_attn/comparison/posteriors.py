@@ -309,12 +309,14 @@ def _seen(dataset, names, errors, reference, theory) -> xr.Dataset:
     of_reference = dataset.sel(estimate=reference, drop=True)
     alone = lambda name, slope: _visible(errors[name], slope, float(dataset.threshold))
     smallest = [alone(name, of_reference[name]) for name in names]
-    found = xr.concat(smallest, "quantity")
+    smallest_errors = xr.concat(smallest, "quantity")
     blind = (dataset.verdict == VERDICTS.index("agrees")) & (
-        found.min("quantity") > TELLS
+        smallest_errors.min("quantity") > TELLS
     )
     verdict = dataset.verdict.where(~blind, VERDICTS.index("cannot_tell"))
-    dataset = dataset.assign(smallest_error=found, verdict=verdict.astype(np.int8))
+    dataset = dataset.assign(
+        smallest_error=smallest_errors, verdict=verdict.astype(np.int8)
+    )
     dataset = dataset.assign_coords(quantity=list(names))
     slopes = [[(n, f"{n}_by_{p}") for n in names] for p in PARAMETERS]
     if not all(slope in theory for pairs in slopes for _, slope in pairs):

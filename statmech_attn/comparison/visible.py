@@ -117,35 +117,35 @@ def _summed(verdict: xr.DataArray, points, level: float):
     count = len(PARAMETERS)
     z, rms, error, stderr = empty(), empty(), empty(count), empty(count)
     smallest = np.full((*shape, count), np.inf)
-    seen, drawn, wrong = [], [], np.full(shape, False)
+    of_samples, drawn, wrong = [], [], np.full(shape, False)
     for place, point in points.items():
-        seen.append(one := sums(point, point.samples.mean(0)[None]))
+        of_samples.append(sum_of_point := sums(point, point.samples.mean(0)[None]))
         drawn.append(noise(point, DRAWS, rng))
-        z[place], rms[place] = abs(one.z).max(), one.rms_z[0]
-        error[place], stderr[place] = _error(one)
+        z[place], rms[place] = abs(sum_of_point.z).max(), sum_of_point.rms_z[0]
+        error[place], stderr[place] = _error(sum_of_point)
         smallest[place] = _smallest(drawn[-1], bound.point)
-        t = abs(in_errors(one.shift, one.variance)).max()
+        t = abs(in_errors(sum_of_point.shift, sum_of_point.variance)).max()
         wrong[place] = z[place] > bound.z or rms[place] > bound.rms_z or t > bound.point
-    together, scattered = _added(seen), _added(drawn)
+    together, scattered = _added(of_samples), _added(drawn)
     t = abs(in_errors(together.shift, together.variance)).max()
     error_all, stderr_all = _error(together)
-    each, one = (*over, "parameter"), ("parameter",)
-    found = {
+    over_parameter, of_parameter = (*over, "parameter"), ("parameter",)
+    contents = {
         "pooled_z": (over, z),
         "rms_z": (over, rms),
-        "relative_error": (each, error),
-        "relative_error_stderr": (each, stderr),
-        "smallest_error": (each, smallest),
-        "relative_error_all": (one, error_all),
-        "relative_error_all_stderr": (one, stderr_all),
-        "smallest_error_all": (one, _smallest(scattered, bound.all)),
+        "relative_error": (over_parameter, error),
+        "relative_error_stderr": (over_parameter, stderr),
+        "smallest_error": (over_parameter, smallest),
+        "relative_error_all": (of_parameter, error_all),
+        "relative_error_all_stderr": (of_parameter, stderr_all),
+        "smallest_error_all": (of_parameter, _smallest(scattered, bound.all)),
         "pooled_z_threshold": bound.z,
         "rms_z_threshold": bound.rms_z,
         "relative_error_threshold": bound.point,
         "relative_error_all_threshold": bound.all,
     }
     parameter = {"parameter": list(PARAMETERS)}
-    return xr.Dataset(found, parameter), wrong | (t > bound.all)
+    return xr.Dataset(contents, parameter), wrong | (t > bound.all)
 
 
 def _added(parts: list[Sums]) -> Sums:

@@ -133,14 +133,14 @@ class Follower:
         places = jnp.concatenate([s, (before + s) / looks])
         weights = jax.vmap(window_weights)(places).reshape(2, length, 3)
         weights = jnp.moveaxis(weights, 0, 1).reshape(length, 6)
-        seen = jax.eval_shape(system.seen, state).shape
-        sums = jnp.zeros((6, *seen))
+        shape = jax.eval_shape(system.seen, state).shape
+        sums = jnp.zeros((6, *shape))
         (state, sums), record = jax.lax.scan(turn, (state, sums), weights)
         recurs = lambda x: recurrence(x, multiple=1, tolerance=self.search.recurrence)
         period, _ = jax.vmap(recurs, in_axes=-1)(record)
         finite = jnp.all(jnp.abs(record) < HORIZON, axis=(0, 1))
-        mass = jnp.broadcast_to(jnp.sum(weights, axis=0)[:, None], (6, seen[-1]))
-        quarters = record[: length - length % 4].reshape((4, -1) + seen)
+        mass = jnp.broadcast_to(jnp.sum(weights, axis=0)[:, None], (6, shape[-1]))
+        quarters = record[: length - length % 4].reshape((4, -1) + shape)
         ranges = jnp.min(quarters, axis=1), jnp.max(quarters, axis=1)
         whole, part = (
             Averages(sums[of], mass[of], *ranges) for of in (slice(3), slice(3, 6))

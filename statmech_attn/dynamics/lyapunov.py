@@ -535,13 +535,13 @@ def _empty_sums(frame, n_observables: int) -> Sums:
     """Nothing yet; the sums of one block, without their axis of blocks."""
     dimension, k, *batch = frame.shape
     n_averages = k + (dimension == k) + n_observables
-    q, seen = jnp.zeros((n_averages, *batch)), jnp.zeros((n_observables, *batch))
+    q, observables = jnp.zeros((n_averages, *batch)), jnp.zeros((n_observables, *batch))
     return Sums(
         weighted=jnp.zeros((3, *q.shape)),
         weights=jnp.zeros(3),
         blocks=q,
-        low=jnp.full(seen.shape, jnp.inf),
-        high=jnp.full(seen.shape, -jnp.inf),
+        low=jnp.full(observables.shape, jnp.inf),
+        high=jnp.full(observables.shape, -jnp.inf),
         noise=jnp.zeros((k, *batch)),
         worst=jnp.zeros((k, *batch)),
         shortest=jnp.full(batch, jnp.inf),

@@ -84,8 +84,8 @@ def require_states(system: System, starts: PyTree, parameters: PyTree = None) ->
         _check(system, *lanes_of((one_clock(system, starts), parameters)))
     except ValueError as error:
         turned = _turned(system, starts, parameters)
-        one = jax.eval_shape(lambda x: jax.tree.map(_first, x), starts)
-        reading = f"The first axis counts the starts: {count} of {describe(one)}"
+        start = jax.eval_shape(lambda x: jax.tree.map(_first, x), starts)
+        reading = f"The first axis counts the starts: {count} of {describe(start)}"
         raise ValueError(f"{error} ({reading}{turned}.)") from error
 
 
@@ -136,8 +136,8 @@ def _turned(system: System, starts: PyTree, parameters: PyTree) -> str:
 
 def _check(system: System, lanes: PyTree, parameters: PyTree) -> None:
     """Refuse lanes that the map does not take, by its first one."""
-    one = lambda x: jnp.asarray(x[..., :1] if x.ndim else x)
-    system.check(*jax.tree.map(one, (lanes, parameters)))
+    first = lambda x: jnp.asarray(x[..., :1] if x.ndim else x)
+    system.check(*jax.tree.map(first, (lanes, parameters)))
 
 
 def _first(x):

@@ -123,8 +123,8 @@ def sample(points: np.ndarray, lanes, record, place: Place, even=False) -> None:
         stop = len(record) if even else len(record) - 1
         chosen = np.linspace(0, stop, per_look, endpoint=not even).astype(int)
         first = place.before // every * per_look
-        seen = np.moveaxis(record[chosen], -1, 0)
-        points[lanes, first : first + per_look] = seen
+        looks = np.moveaxis(record[chosen], -1, 0)
+        points[lanes, first : first + per_look] = looks
 
 
 def last_pieces(points: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:

@@ -185,10 +185,10 @@ def packed(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
 
 def _identity(path: Path) -> tuple[int, ...] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _fixed(dataset: xr.Dataset) -> list[dict[str, Any]]:

@@ -71,11 +71,13 @@ class Guard:
 
     def _refusal(self, request: Request) -> Response | None:
         """Why a request is not answered; None where it is."""
-        own = [f"{name}:{self._port()}" for name in NAMES]
-        if request.headers.getlist("host") not in [[name] for name in own]:
+        hosts = [f"{name}:{self._port()}" for name in NAMES]
+        if request.headers.getlist("host") not in [[name] for name in hosts]:
             return refused(421, "This is not the address of the explorer.")
         origins = request.headers.getlist("origin")
-        if any(origin not in [f"http://{name}" for name in own] for origin in origins):
+        if any(
+            origin not in [f"http://{name}" for name in hosts] for origin in origins
+        ):
             return refused(403, "Another site asks.")
         if request.method == "POST" and not origins:
             return refused(403, "Only the page of the explorer asks.")

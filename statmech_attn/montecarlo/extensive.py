@@ -346,12 +346,12 @@ def _sample(
 
     def generate(carry, t):
         tokens, x = carry
-        tokens, h, seen = read(tokens, t, x)
+        tokens, h, records = read(tokens, t, x)
         beta = betas[t]
         cold = jnp.isinf(beta)
         mean = jnp.where(cold, jnp.sign(h), jnp.tanh(jnp.where(cold, 1.0, beta) * h))
         after = draw(jax.random.fold_in(spin_key, t), mean.astype(jnp.float32))
-        return (tokens, after), seen
+        return (tokens, after), records
 
     empty = _Tokens(
         jnp.zeros((n, n_spins, runs), jnp.int8),
@@ -361,8 +361,8 @@ def _sample(
         jnp.zeros((context, n_spins, runs), jnp.float32),
     )
     first = draw(start_key, start[classes][:, None])
-    (tokens, _), seen = jax.lax.scan(generate, (empty, first), jnp.arange(n))
-    m_o_se, A, p = (x.mean(-1) for x in seen)
+    (tokens, _), records = jax.lax.scan(generate, (empty, first), jnp.arange(n))
+    m_o_se, A, p = (x.mean(-1) for x in records)
     spins = tokens.spins.astype(jnp.float32)
     C = jnp.einsum("tir,sir->ts", spins, spins).astype(float) / (n_spins * runs)
     values = tokens.values / np.sqrt(n_spins)

@@ -73,9 +73,9 @@ class Arithmetic:
 
     def _in_all_lanes(self, x: Value, type: Type) -> Value:
         blank = ir.Constant(type, ir.Undefined)
-        one = self.builder.insert_element(blank, x, INT32(0))
+        vector = self.builder.insert_element(blank, x, INT32(0))
         zeros = ir.Constant(ir.VectorType(INT32, self.lanes), [0] * self.lanes)
-        return self.builder.shuffle_vector(one, blank, zeros)
+        return self.builder.shuffle_vector(vector, blank, zeros)
 
     def alike(self, *elements: Any, type: Type) -> list[Value]:
         """Elements as values of one width, for an operation."""
@@ -122,9 +122,9 @@ class Arithmetic:
             return known(x * y, type)
         if type is not DOUBLE:
             return self.builder.mul(*self.alike(x, y, type=type))
-        for one, other in ((x, y), (y, x)):
-            if number(one) and one in (0, 1):
-                return other if one == 1 else 0.0
+        for factor, other in ((x, y), (y, x)):
+            if number(factor) and factor in (0, 1):
+                return other if factor == 1 else 0.0
         return Product(*self.alike(x, y, type=type))
 
     def divide(self, x, y, type=DOUBLE):

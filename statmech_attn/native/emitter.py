@@ -244,10 +244,10 @@ class Emitter(Functions):
         results = [self.run(*opened(b), list(arguments)) for b in branches]
         chosen = results[-1]
         for i, branch in reversed(list(enumerate(results[:-1]))):
-            here = self.compare("<=", place, i, INT64)
+            inside = self.compare("<=", place, i, INT64)
             chosen = [
                 elementwise(
-                    lambda x, y, t=scalar_type(v): self.select(here, x, y, t), x, y
+                    lambda x, y, t=scalar_type(v): self.select(inside, x, y, t), x, y
                 )
                 for v, x, y in zip(equation.outvars, branch, chosen, strict=True)
             ]
@@ -277,9 +277,9 @@ class Emitter(Functions):
         result = pieces[0]
         for i, piece in enumerate(pieces[1:], 1):
             how = ">=" if i == len(pieces) - 1 else "=="
-            here = self.compare(how, place, i, kind)
+            condition = self.compare(how, place, i, kind)
             result = elementwise(
-                lambda x, y: self.select(here, x, y, type), piece, result
+                lambda x, y: self.select(condition, x, y, type), piece, result
             )
         return result
 
@@ -431,10 +431,10 @@ def elements_of(x: Any) -> Elements:
     """Elements of an array that is known."""
     x = np.asarray(x)
     for axis in (a for a, n in enumerate(x.shape) if n == TRACED):
-        one = x.take([0], axis)
-        if (x != one).any():
+        slab = x.take([0], axis)
+        if (x != slab).any():
             raise Unsupported("a constant differs between lanes")
-        x = one
+        x = slab
     return array(x.shape, x.ravel().tolist())
 
 

@@ -171,14 +171,14 @@ def _place_of(how: str) -> Callable:
 
         def place(*column):
             best, chosen = column[0], 0
-            for i, one in enumerate(column[1:], 1):
-                beyond = emitter.compare(how, one, best, type)
+            for i, element in enumerate(column[1:], 1):
+                beyond = emitter.compare(how, element, best, type)
                 if type is DOUBLE:
-                    strange = emitter.compare("!=", one, one)
+                    strange = emitter.compare("!=", element, element)
                     usual = emitter.compare("==", best, best)
                     first = emitter.logical("and", strange, usual, BOOL)
                     beyond = emitter.logical("or", beyond, first, BOOL)
-                best = emitter.select(beyond, one, best, type)
+                best = emitter.select(beyond, element, best, type)
                 chosen = emitter.select(beyond, i, chosen, kind)
             return chosen
 

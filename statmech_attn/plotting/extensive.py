@@ -135,9 +135,9 @@ def _same(simulation: xr.Dataset, point: xr.Dataset) -> xr.Dataset | None:
     """The largest N of a simulation at the parameters of a point."""
     points = flat(simulation).isel(n_spins=-1, missing_dims="ignore")
     for i in range(points.sizes["point"]):
-        one = points.isel(point=i)
-        if all(float(one[name]) == float(point[name]) for name in SCANNED):
-            return one
+        candidate = points.isel(point=i)
+        if all(float(candidate[name]) == float(point[name]) for name in SCANNED):
+            return candidate
     return None
 
 
@@ -337,14 +337,14 @@ def extensive_agreement(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     N = points.n_spins.values.astype(float)
     mean_square = lambda x: np.sqrt((x**2).mean("point")).values
     for i, name in enumerate(points.observable.values):
-        one = points.sel(observable=name)
+        observed = points.sel(observable=name)
         colour, marker = style.SERIES[i % len(style.SERIES)], MARKERS[i % len(MARKERS)]
         symbol = {"m_o_se": r"m^{o,\mathrm{SE}}", "weights": "p_d"}.get(name, name)
         look = {"color": colour, "marker": marker, "ms": 3.2, "mfc": "none"}
-        largest = one.largest_z.max("point").values
+        largest = observed.largest_z.max("point").values
         errors.plot(N, largest, lw=0.6, label=f"${symbol}$", **look)
-        sizes.plot(N, mean_square(one.rms_spread), ls="", **look)
-        difference = mean_square(one.rms_difference)
+        sizes.plot(N, mean_square(observed.rms_spread), ls="", **look)
+        difference = mean_square(observed.rms_difference)
         sizes.plot(N, difference, ls=":", lw=0.6, marker=".", ms=3, color=colour)
     if len(N) > 1:
         spread = mean_square(points.rms_spread.mean("observable"))

@@ -46,11 +46,11 @@ def phases_against_load(
     rows.set_yticks(np.arange(len(betas)), [f"{beta:g}" for beta in betas])
     rows.set_ylabel(rf"${notes.SYMBOLS['beta']}$")
     for i, beta in enumerate(betas):
-        one = dataset.isel(beta=i, exponent=0)
+        at_beta = dataset.isel(beta=i, exponent=0)
         lines.errorbar(
             place,
-            one.lyapunov,
-            one.lyapunov_stderr,
+            at_beta.lyapunov,
+            at_beta.lyapunov_stderr,
             color=style.SERIES[i % len(style.SERIES)],
             marker=".",
             ms=3,
@@ -86,13 +86,13 @@ def _motion(axis: Axes, spins: xr.Dataset, betas: list[float]) -> None:
     width = len(betas) + 1.5
     offsets = (np.arange(count) - (count - 1) / 2) * 0.7 / count
     for beta in spins.beta.values.tolist():
-        one, i = spins.sel(beta=beta), betas.index(beta)
+        simulated, i = spins.sel(beta=beta), betas.index(beta)
         place = width * np.arange(len(loads)) + i
         colour = style.SERIES[i % len(style.SERIES)]
-        theory = np.where(one.motion > LEAST, one.motion, np.nan)
+        theory = np.where(simulated.motion > LEAST, simulated.motion, np.nan)
         axis.hlines(theory, place - 0.45, place + 0.45, color=colour, lw=1.2)
         for k, offset in enumerate(offsets):
-            size = one.isel(n_spins=k)
+            size = simulated.isel(n_spins=k)
             marks = dict(style.OPEN, mfc=colour if k == count - 1 else "white")
             axis.errorbar(
                 place + offset,

@@ -200,16 +200,16 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
 
 
 def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
-    found = forecast.forecast(work, task.engine, per_chunk)
-    for line in filter(None, (found.text(), found.assumptions())):
+    estimate = forecast.forecast(work, task.engine, per_chunk)
+    for line in filter(None, (estimate.text(), estimate.assumptions())):
         task.report.note(line)
-    forecast.require_room(found, path)
+    forecast.require_room(estimate, path)
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         study=task.job.text,
         study_sha256=storage.study_digest(task.job.text),
         resolved=task.job.resolved,
-        points_per_chunk=found.points_per_chunk,
+        points_per_chunk=estimate.points_per_chunk,
         batch=work.batch,
         started=storage.now().isoformat(),
         inputs=task.job.inputs,

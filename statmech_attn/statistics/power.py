@@ -166,12 +166,12 @@ def law(points: Sequence[Deviations], level: float = LEVEL, seed: int = 0) -> La
             count = chosen.stop - chosen.start
             drawn = sums(point, rotated(point.samples, count, rng))
             t = in_errors(drawn.shift, drawn.variance)
-            found = (
+            deviations = (
                 abs(drawn.z).max(0, initial=0),
                 drawn.rms_z,
                 abs(t).max(0, initial=0),
             )
-            largest[:, chosen] = np.maximum(largest[:, chosen], found)
+            largest[:, chosen] = np.maximum(largest[:, chosen], deviations)
             together[:, :, chosen] += drawn.shift, drawn.information, drawn.variance
     t = abs(in_errors(together[0], together[2])).max(0, initial=0)
     return Law(*np.quantile([*largest, t], 1 - level, axis=1).tolist())
@@ -237,11 +237,11 @@ def smallest_visible(shift, information, variance, bound: float) -> float:
     if not (information > 0).all():
         return np.inf
     error = np.sqrt(variance)
-    found = lambda e: (abs(shift + e * information) > bound * error).mean()
+    visible = lambda e: (abs(shift + e * information) > bound * error).mean()
     top = (bound + 1) * np.median(error / information)
-    while found(top) < POWER:
+    while visible(top) < POWER:
         top *= 2
-    missed = lambda error: POWER - found(error)
+    missed = lambda error: POWER - visible(error)
     return optimize.brentq(missed, 0.0, top, xtol=1e-3 * top)  # pyright: ignore
 
 

@@ -90,8 +90,8 @@ class HiddenMarkovTable(of(options.Task, optional=True), ExamplesTable, frozen=T
     @property
     def changes(self) -> dict[str, Any]:
         """What differs from the preset, as keywords of `hidden_markov.preset`."""
-        kept = {"name", "preset", "seed", "skip"}
-        given = self.model_dump(exclude_none=True, exclude=kept)
+        unchanged = {"name", "preset", "seed", "skip"}
+        given = self.model_dump(exclude_none=True, exclude=unchanged)
         renamed = {"heads": "layers"}
         return {renamed.get(name, name): value for name, value in given.items()}
 

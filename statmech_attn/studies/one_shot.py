@@ -144,5 +144,5 @@ def attentioned(
     x: Float[Array, "P N_0 T"], heads: bpkr.Heads
 ) -> Float[Array, "P N_0 Pi"]:
     """Attentioned inputs, the attention of a few examples at a time in memory."""
-    one = lambda x: bpkr.attentioned_inputs(x[None], heads, readout="mean")[0]
-    return jax.lax.map(one, x, batch_size=BATCH)
+    attended = lambda x: bpkr.attentioned_inputs(x[None], heads, readout="mean")[0]
+    return jax.lax.map(attended, x, batch_size=BATCH)

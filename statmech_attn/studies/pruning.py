@@ -358,9 +358,9 @@ def without_heads(
         skip: as in `bpkr.Problem`.
     """
     ways = prior.branches(heads, prior.skips(skip, len(heads)))
-    each = pruning.heads_in_order(ways)
+    heads_of_layers = pruning.heads_in_order(ways)
     right = lambda off: pruning.right_without(parts, y, heads, off, skip)
-    full, pruned = right([]), np.stack([right([head]) for head in each])
+    full, pruned = right([]), np.stack([right([head]) for head in heads_of_layers])
     lost = full - pruned  # with the same tasks, so that their scatter cancels
     drop, base = lost.mean(axis=1), full.mean()
     curves = np.full((2, len(ORDERS), sum(ways) - len(ways) + 1), np.nan)

@@ -76,7 +76,9 @@ def _without_null(field: dict[str, Any]) -> None:
     """TOML has no null: what may be left out is no choice of a value."""
     if field.get("default", 0) is None:
         del field["default"]
-    choices = [one for one in field.get("anyOf", ()) if one != {"type": "null"}]
+    choices = [
+        option for option in field.get("anyOf", ()) if option != {"type": "null"}
+    ]
     if len(choices) == 1:
         del field["anyOf"]
         field |= choices[0]

@@ -62,6 +62,6 @@ def _parted(key, whole: Learning, share: float | None) -> tuple[Attended, Learni
             "one side."
         )
     order = np.asarray(jax.random.permutation(key, count))
-    chosen, kept = np.sort(order[:held]), np.sort(order[held:])
-    rest = whole._replace(xi=whole.xi[kept], Y=whole.Y[kept], sets={})
+    chosen, learned = np.sort(order[:held]), np.sort(order[held:])
+    rest = whole._replace(xi=whole.xi[learned], Y=whole.Y[learned], sets={})
     return (whole.xi[chosen], whole.Y[chosen]), rest

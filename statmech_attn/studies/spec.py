@@ -264,8 +264,8 @@ def _hint(key: str, allowed: Sequence[str], model: type[BaseModel]) -> str:
         by_name.setdefault(path.split(".")[-1], []).append(path)
     if key in by_name:
         return f" (did you mean {either(by_name[key])}?);"
-    if here := _nearest(key, allowed):
-        return here
+    if nearest := _nearest(key, allowed):
+        return nearest
     near = difflib.get_close_matches(key[:LONGEST], by_name, n=1)
     return f" (did you mean {either(by_name[near[0]])}?);" if near else ";"
 

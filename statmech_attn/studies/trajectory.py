@@ -146,9 +146,9 @@ class Trajectories(OneRound):
             self._kept(*self._start(np.arange(1)), 1, lambda _: None)
             seconds = [moved - clock, time.perf_counter() - moved]
         steps = self.options.transient / PIECE, self.options.steps / self._segment
-        each = float(np.dot(steps, seconds)) / self.batch
+        seconds_of_point = float(np.dot(steps, seconds)) / self.batch
         arrays = 8 * self.options.steps * self.width
-        return Pilot(each, 2 * self.batch * arrays, arrays)
+        return Pilot(seconds_of_point, 2 * self.batch * arrays, arrays)
 
     @property
     def _segment(self) -> int:
@@ -262,10 +262,12 @@ class TrajectoryWork(Trajectories):
                     moved, self._states(moved), self.options.transient, lambda _: None
                 )
                 steps = self.options.steps
-                _, seen = dmft.trajectory(self.made.net, moved, state, steps=steps)
-                ends.append(seen)
+                _, observed = dmft.trajectory(self.made.net, moved, state, steps=steps)
+                ends.append(observed)
             for name in NOISY:
-                above, below = (np.asarray(getattr(seen, name)) for seen in ends)
+                above, below = (
+                    np.asarray(getattr(observed, name)) for observed in ends
+                )
                 slope = (above - below) / (2 * STRETCH)
                 arrays[f"{name}_by_{parameter}"] = np.moveaxis(slope, -1, 0)
         return arrays

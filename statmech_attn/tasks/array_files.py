@@ -324,8 +324,8 @@ def _of_hdf5(path: Path) -> ArrayFile:
     stored, others = {}, []
     with h5py.File(path, "r") as file:
         for name in map(str, file):
-            own = isinstance(file.get(name, getlink=True), h5py.HardLink)
-            dataset = file[name] if own else None
+            is_stored = isinstance(file.get(name, getlink=True), h5py.HardLink)
+            dataset = file[name] if is_stored else None
             if not isinstance(dataset, h5py.Dataset):
                 others.append(name)
                 continue

@@ -126,8 +126,8 @@ def _require_no_classes(
     if not whole and values.tolist() != [0, 1]:
         return
     if outputs:
-        made = "-1 and 1" if values.size == 2 else "one-hot columns"
-        advice = f"--classes makes {made} of them"
+        labels = "-1 and 1" if values.size == 2 else "one-hot columns"
+        advice = f"--classes makes {labels} of them"
     else:
         two = [int(values[-1]), int(values[0])]
         others = ", and leaves out the others" if values.size > 2 else ""

@@ -35,9 +35,9 @@ def sets_of_tests(file: ArrayFile) -> dict[str, str]:
         ...     sets_of_tests(opened(f"{folder}/mine.npz"))
         {'test': '_test', 'shifted': '_test_shifted'}
     """
-    found = [(name, m[1]) for name in file.stored if (m := _OF_SET.fullmatch(name))]
+    stored = [(name, m[1]) for name in file.stored if (m := _OF_SET.fullmatch(name))]
     arrays: dict[str, str] = {}  # of every set, the one that shows first
-    for array, name in sorted(found):
+    for array, name in sorted(stored):
         arrays.setdefault(name, array)
     named = {FIRST.casefold(): FIRST}
     for name, array in sorted(arrays.items()):

@@ -81,9 +81,9 @@ class Source(NamedTuple):
             return ()
         every = every or _numbers(self.heads)
         first, names = np.cumsum([0, *self.heads]), []
-        for layer, (kept, b) in enumerate(zip(self.kept, self.skip, strict=True)):
+        for layer, (chosen, b) in enumerate(zip(self.kept, self.skip, strict=True)):
             names += [f"skip {layer + 1}"] * (b is not None)
-            names += [every[first[layer] + head] for head in kept]
+            names += [every[first[layer] + head] for head in chosen]
         return tuple(names)
 
     def check(self, end: str, examples: int) -> None:
@@ -158,8 +158,8 @@ class Source(NamedTuple):
         real = self._real(end, x.shape[2])
         real = None if real is None else real[among]
         products = [
-            self.file.numbers(layer, kept) if layer in self.of_heads else None
-            for layer, kept in zip(self.layers, self.kept, strict=True)
+            self.file.numbers(layer, chosen) if layer in self.of_heads else None
+            for layer, chosen in zip(self.layers, self.kept, strict=True)
         ]
         if real is None and len(self.of_heads) == len(products):
             heads = bpkr.heads_from_products(products)
@@ -167,9 +167,9 @@ class Source(NamedTuple):
         layers: list = [None] * len(products)
         if self.of_heads:
             layers = list(bpkr.attention_of(x, products, real=real).layers)
-        for number, (layer, kept) in enumerate(zip(self.layers, self.kept)):
+        for number, (layer, chosen) in enumerate(zip(self.layers, self.kept)):
             if layer in self.of_attention:
-                omega = self.file.numbers(f"{layer}{end}", kept, finite=False)
+                omega = self.file.numbers(f"{layer}{end}", chosen, finite=False)
                 layers[number] = _attention(
                     f"{layer}{end}",
                     number,
@@ -256,11 +256,11 @@ def source(
         layers = _layers(file)
         counts = tuple(1 if name is None else _count(file, name) for name in layers)
     every, factors = _kept(counts, (), ()), prior.skips(skip, len(counts))
-    found = Source(file, layers, counts, every, factors, shape[1])
+    attended = Source(file, layers, counts, every, factors, shape[1])
     for end, count in examples.items():
-        found.check(end, count)
+        attended.check(end, count)
     names = _head_names(file, counts) or _numbers(counts)
-    return found._replace(kept=_kept(counts, heads, names))
+    return attended._replace(kept=_kept(counts, heads, names))
 
 
 def _require_xi_alone(file: ArrayFile) -> None:

@@ -140,16 +140,16 @@ def write_example(folder: str | Path) -> Path:
 
 def _given(file: ArrayFile, readout, queries, skip, heads, classes) -> Given:
     ends = sets_of_tests(file)
-    found = {
+    of_sets = {
         end: labels(file, f"Y{end}", classes=classes) for end in ("", *ends.values())
     }
-    counts = {end: of_set.examples for end, of_set in found.items()}
+    counts = {end: of_set.examples for end, of_set in of_sets.items()}
     given = source(file, counts, skip=skip, heads=heads)
     names = given.names()
 
     def attended(end: str):
-        xi = given.inputs(end, found[end].rows, readout, queries)
-        return jnp.asarray(xi), jnp.asarray(found[end].Y)
+        xi = given.inputs(end, of_sets[end].rows, readout, queries)
+        return jnp.asarray(xi), jnp.asarray(of_sets[end].Y)
 
     train, sets = attended(""), {name: attended(end) for name, end in ends.items()}
     first, several = sets[FIRST], sets if len(sets) > 1 else {}

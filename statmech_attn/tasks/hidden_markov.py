@@ -96,8 +96,8 @@ def hidden_states(
     first_key, flip_key = jax.random.split(key)
     first = rng.bernoulli(first_key, 0.5, (y.size, 1))
     rate = np.where(np.asarray(y) > 0, setting.flip_plus, setting.flip_minus)[:, None]
-    kept = ~rng.bernoulli(flip_key, rate, (y.size, setting.length - 1))
-    return np.cumprod(2.0 * np.concatenate([first, kept], axis=1) - 1.0, axis=1)
+    unflipped = ~rng.bernoulli(flip_key, rate, (y.size, setting.length - 1))
+    return np.cumprod(2.0 * np.concatenate([first, unflipped], axis=1) - 1.0, axis=1)
 
 
 def states_shown(setting: Task) -> Float[Array, "2 features"]:

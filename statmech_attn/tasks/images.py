@@ -155,8 +155,8 @@ def turned(classes: ImageClasses) -> ImageClasses:
     names, images = [], []
     for number in range(ORIENTATIONS):
         mirrored, quarters = divmod(number, 4)
-        seen = classes.images[..., ::-1] if mirrored else classes.images
-        images.append(np.rot90(seen, quarters, axes=(2, 3)))
+        mirrored_images = classes.images[..., ::-1] if mirrored else classes.images
+        images.append(np.rot90(mirrored_images, quarters, axes=(2, 3)))
         words = " mirrored" * mirrored + f" turned {90 * quarters}" * bool(quarters)
         names += [name + words for name in classes.names]
     return ImageClasses(tuple(names), np.concatenate(images))

@@ -169,7 +169,7 @@ def _value_weights(file: ArrayFile, given: Source) -> bpkr.Weights | None:
     for name, count in zip(names, given.heads, strict=True):
         sizes = {"H": (count, "heads of the layer"), "N": (N, "the readout a")}
         file.require_shape(name, ("H", "N", "N"), sizes)
-    V = [file.numbers(n, kept) for n, kept in zip(names, given.kept, strict=True)]
+    V = [file.numbers(n, chosen) for n, chosen in zip(names, given.kept, strict=True)]
     scaled = tuple(jnp.asarray(v * math.sqrt(N * len(v))) for v in V)
     a = jnp.asarray(file.numbers("a") * math.sqrt(N))
     return bpkr.Weights(jnp.eye(N), scaled, a, given.skip)

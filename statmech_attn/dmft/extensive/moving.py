@@ -204,9 +204,9 @@ def moving(
     check_moving(problem, free)
     lags = chosen_lags(problem, lags)
     step = Moving(problem.net.context, lags, COARSE if coarse else FINE)
-    one = jnp.zeros(lags + 1).at[0].set(1.0)
+    at_lag_zero = jnp.zeros(lags + 1).at[0].set(1.0)
     parameters = {name: getattr(problem, name) for name in PARAMETERS}
-    state = settle(step, {"m": one, "S": one}, parameters)
+    state = settle(step, {"m": at_lag_zero, "S": at_lag_zero}, parameters)
     return MovingState(
         problem=continuation.Problem(step, state, parameters, free), **state
     )

@@ -60,8 +60,8 @@ def first_token(problem: LoadedNetwork, sites: Cells, steps: int) -> Order:
     two_times = jnp.zeros((n, n))
     empty = Order(jnp.zeros((n, 4, M)), jnp.zeros((n, M)), *(two_times,) * 10)
     means = jnp.asarray(sites.weighted @ sites.start)
-    one = jnp.zeros(n).at[0].set(1.0)
-    return add_token(problem, empty, jnp.array(0), means, one, 0 * one)
+    first = jnp.zeros(n).at[0].set(1.0)
+    return add_token(problem, empty, jnp.array(0), means, first, 0 * first)
 
 
 def add_token(

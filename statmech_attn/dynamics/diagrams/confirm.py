@@ -67,17 +67,17 @@ def beside(said: np.ndarray, pairs: np.ndarray) -> Beside:
         pairs: (n, 2) neighbours.
     """
     pairs = np.concatenate([pairs, pairs[:, ::-1]])
-    one, other = pairs.T
+    lower, other = pairs.T
     phase, exponent, stderr = said
     chaos, torus = np.isin(phase, phases.CHAOS), phase == phases.QUASIPERIODIC
     with np.errstate(invalid="ignore"):  # -inf of two fixed points
-        gap = exponent[one] - exponent[other]
-    error = np.hypot(stderr[one], stderr[other])
-    larger = np.maximum(np.abs(exponent[one]), np.abs(exponent[other]))
-    both = chaos[one] & chaos[other]
+        gap = exponent[lower] - exponent[other]
+    error = np.hypot(stderr[lower], stderr[other])
+    larger = np.maximum(np.abs(exponent[lower]), np.abs(exponent[other]))
+    both = chaos[lower] & chaos[other]
     jump = both & (np.abs(gap) > SIGMAS * error) & (np.abs(gap) > SHARE * larger)
-    left = chaos[one] & ~chaos[other]
-    edge = torus[one] & (chaos | (phase == phases.TRANSIENT))[other]
+    left = chaos[lower] & ~chaos[other]
+    edge = torus[lower] & (chaos | (phase == phases.TRANSIENT))[other]
     return Beside(
         pairs[both & ~jump], pairs[left | (jump & (gap > 0))], pairs[left | jump | edge]
     )

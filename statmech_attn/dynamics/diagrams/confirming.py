@@ -307,11 +307,11 @@ class Confirming(OneRound):
         states: Arrays = {}
         for before in range(self._scanned or 0, round):
             ran = self._asked[before - (self._scanned or 0)].rows
-            _, here, there = np.intersect1d(rows, ran, return_indices=True)
-            for name in names if len(here) else ():
+            _, places, rows_ran = np.intersect1d(rows, ran, return_indices=True)
+            for name in names if len(places) else ():
                 state = earlier.column(name, before)
                 blank = np.empty((len(rows), *state.shape[1:]), state.dtype)
-                states.setdefault(name, blank)[here] = state[there]
+                states.setdefault(name, blank)[places] = state[rows_ran]
         return states
 
     def _again(self, payload: dict[str, Any], tick: Tick) -> Arrays:

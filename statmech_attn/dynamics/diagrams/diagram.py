@@ -134,8 +134,8 @@ def _of_each(start: Callable, params: PyTree, shared: Callable) -> PyTree:
     """The starts of points by a function of the parameters of one."""
     axes = (lane_axes(params),)
     try:
-        one = jax.eval_shape(start, jax.tree.map(lambda x: x[..., 0], params))
-        once = jax.tree.map(lambda x: None if shared(x) else -1, one)
+        shapes = jax.eval_shape(start, jax.tree.map(lambda x: x[..., 0], params))
+        once = jax.tree.map(lambda x: None if shared(x) else -1, shapes)
         try:
             return jax.vmap(start, axes, once)(params)
         except ValueError:  # integers that depend on the point

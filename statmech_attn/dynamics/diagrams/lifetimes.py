@@ -69,12 +69,12 @@ def still_transient(
     risk[fallen], exits[fallen] = horizon[fallen], 1
     if not exits.any():
         return chance
-    seen = exits > 0
+    with_exits = exits > 0
     nearby = _spread(alike, below, time, risk, exits)
     chaos = np.isin(said[0], phases.CHAOS)
     times, number = np.unique(time[chaos], return_inverse=True)
-    lasting = [lasts(t, risk[seen], exits[seen]).sum() for t in times]
-    share = np.array(lasting) / (chaos | seen).sum()
+    lasting = [lasts(t, risk[with_exits], exits[with_exits]).sum() for t in times]
+    share = np.array(lasting) / (chaos | with_exits).sum()
     chance[chaos] = np.maximum(nearby[chaos], share[number])
     return chance
 
@@ -136,16 +136,16 @@ def _spread(alike, below, time, risk, exits) -> np.ndarray:
     """The largest chance (points,) over all ways to a point from those that left."""
     chance, way = np.zeros(len(time)), np.zeros(len(time))
     origin = np.zeros(len(time), int)
-    (one, start), length = below.T, time[below[:, 0]]
+    (row, start), length = below.T, time[below[:, 0]]
     while True:
         value = lasts(length, risk[start], exits[start])
-        better = value > chance[one]
+        better = value > chance[row]
         if not better.any():
             return chance
         order = np.flatnonzero(better)[np.argsort(value[better])]  # the largest is last
         changed = np.zeros(len(time), bool)
-        changed[one[order]] = True
-        chance[one[order]], way[one[order]] = value[order], length[order]
-        origin[one[order]] = start[order]
-        one, before = alike[changed[alike[:, 1]]].T
-        start, length = origin[before], way[before] + time[one]
+        changed[row[order]] = True
+        chance[row[order]], way[row[order]] = value[order], length[order]
+        origin[row[order]] = start[order]
+        row, before = alike[changed[alike[:, 1]]].T
+        start, length = origin[before], way[before] + time[row]

@@ -135,10 +135,10 @@ class Scan:
     ):
         self.system, self.plan = as_system(system), plan
         self.drive_period = self.system.drive_period
-        one = points.take(np.zeros(1, int))
-        fit = fitted(self.system, plan, one)
+        first = points.take(np.zeros(1, int))
+        fit = fitted(self.system, plan, first)
         self.turn, self.displayed = fit.turn, fit.displayed
-        self._rank = finite_exponents(self.system.beside(one.params), one.starts)
+        self._rank = finite_exponents(self.system.beside(first.params), first.starts)
         self.arrays, self._system_of = self.system.split()
         self._longer = 0.0  # work of doubled windows over the rest, by the pilot
         any_width = self.system.any_width
