@@ -48,7 +48,7 @@ def test_a_learning_curve_at_p_is_the_solution_on_p_examples(curve):
     draw_key, _ = jax.random.split(jax.random.key(3))
     chosen, shared = curves.drawn(draw_key, 16, 6, 2)
     assert not shared and not curve.shared and curve.examples.values.tolist() == [3, 6]
-    for i, P in enumerate(curve.examples):
+    for i, P in enumerate(curve.examples.values):
         for s, indices in enumerate(chosen):
             alone = bpkr.Problem(
                 pool.xi[indices[:P]],
