@@ -64,6 +64,7 @@ def finite_exponents(system: TangentSystem, state: PyTree) -> int | None:
         lane = lambda x: x[..., 0] if jnp.ndim(x) else x
         parameters, state = jax.tree.map(lane, (system.parameters, state))
         system = system.one(parameters)
+    state = jax.tree.map(jnp.asarray, state)
     shape = jax.eval_shape(system.vector, state)
     if shape.ndim != 1:
         return None

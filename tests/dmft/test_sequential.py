@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics, montecarlo, statistics
+from statmech_attn.dynamics.structure import finite_exponents
 
 
 FILE = dmft.load("poclopez-pe2")
@@ -50,6 +51,16 @@ def test_coordinates_determine_the_state():
         )
     changed = map.at(state, map.vector(state) + 1e-3)
     assert np.abs(map.step(changed).newest - map.step(state).newest).max() > 1e-4
+
+
+def test_the_rank_is_that_of_the_coordinates_also_of_a_state_of_numpy():
+    params = given(0.4, beta=1.2)
+    map = dmft.sequential(NET).at(params)
+    start = dmft.from_row(NET, params, 0)
+    rank = finite_exponents(map, start)
+    assert rank is not None and 0 < rank <= map.vector(start).size
+    copied = jax.tree.map(np.asarray, start)
+    assert finite_exponents(map, copied) == rank
 
 
 def test_tangent_columns_are_differences_of_neighbouring_orbits():
