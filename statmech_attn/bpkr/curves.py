@@ -343,14 +343,6 @@ class LearningCurves(LearningPoints):
     def coordinates(self) -> dict[str, Any]:
         return super().coordinates() | {"estimate": self.estimates}
 
-    def arguments(self) -> dict[str, Any]:
-        return super().arguments() | {
-            "key": self.key,
-            "test": (self.xi_test, self.Y_test),
-            "corrections": self.corrections,
-            "samplers": sorted(self.samplers),
-        }
-
 
 def _by_exact_law(
     key, problem: Problem, xi_test, Y_test, folder: Path | None, *, draws: int

@@ -219,9 +219,6 @@ class LearningPoints(Points):
         prior_of_weights = {"width_ratios": list(ratios), "variances": variances}
         return {**self.about, "prior": json.dumps(prior_of_weights)}
 
-    def arguments(self) -> dict[str, Any]:
-        return {"problem": self.problem}
-
 
 class TaskPoints(LearningPoints):
     """What is learned from examples, and tested on others, over a grid.
@@ -270,9 +267,6 @@ class TaskPoints(LearningPoints):
             names["test_set"] = list(self.task.sets)
             names["choice"] = list(self.task.choices)
         return names
-
-    def arguments(self) -> dict[str, Any]:
-        return super().arguments() | {"tests": self.task.tests}
 
 
 def alignment_and_scores(theory: Theory, U, U_a) -> dict[str, Any]:

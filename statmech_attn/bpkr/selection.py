@@ -236,11 +236,6 @@ class ModelSelection(LearningPoints):
         held_out = len(self.Y_validation)
         return super().attributes() | {"title": self.title, "held_out": held_out}
 
-    def arguments(self) -> dict[str, Any]:
-        sets = self.xi, self.Y_validation, self.Y_test
-        exact = {} if self.key is None else {"key": self.key, "draws": self.draws}
-        return super().arguments() | {"sets": sets} | exact
-
 
 class Choice(NamedTuple):
     """What evidence and validation choose of a grid; build with `chosen`.

@@ -144,10 +144,6 @@ class Posteriors(TaskPoints):
             key, problem, self.task, self.sampling, report, folder=folder, run=run
         )
 
-    def arguments(self) -> dict[str, Any]:
-        sampling = {"sampling": repr(self.sampling), "stored": self.stored}
-        return super().arguments() | {"key": self.key} | sampling
-
 
 class Ticking(Silent):
     """Tells a tick what share of a point is done."""

@@ -9,10 +9,13 @@ this is computed in chunks that survive a kill.
     points.run("scan.h5")       the same in a file; the same call goes on after a kill
 """
 
+import functools
 import hashlib
+import inspect
+import re
+import types
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +71,17 @@ class Computation(ABC):
             StorageError: the file is another one's, or cannot be written.
         """
         text = storage.toml.dumps(dict(self.identity()))
-        job = producing.Job(text, text, partial(_itself, self))
+        job = producing.Job(text, text, functools.partial(_itself, self))
         producing.compute(job, Path(path), report, **how)
         return storage.read(path)
 
 
 class Points(Computation, OneRound):
     """Points on the product of some axes, each on its own.
+
+    What the numbers of a point depend on are public attributes of the instance: by
+    them a file is known to be of the same points.  What is kept only for speed has a
+    leading underscore.
 
     Attributes:
         title: a word or two for the progress bar.
@@ -130,15 +137,17 @@ class Points(Computation, OneRound):
         """Of the file."""
         return {"kind": self.title}
 
-    def arguments(self) -> Mapping[str, Any]:
-        """All that rows depend on beside the axes; arrays count by their digest."""
-        return {}
-
     def identity(self) -> Mapping[str, Any]:
+        """Kind, axes, and a fingerprint of every public attribute of the instance.
+
+        Raises:
+            TypeError: an attribute that cannot be told from another one.
+        """
         axes = {name: np.asarray(x).tolist() for name, x in self.axes.items()}
-        described = {n: fingerprint(x) for n, x in self.arguments().items()}
+        public = {n: x for n, x in vars(self).items() if not n.startswith("_")}
+        choices = {n: fingerprint(x) for n, x in sorted(public.items()) if n != "axes"}
         kind = {"kind": self.attributes()["kind"]}
-        return kind | {"axes": axes} | {"arguments": described}
+        return kind | {"axes": axes} | {"attributes": choices}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -258,23 +267,77 @@ def _itself(points: Computation, batch: int | None) -> Any:
 
 
 def fingerprint(value: Any) -> Any:
-    """An argument as a value of TOML: itself, or the digest of its arrays.
+    """A value as one of TOML, the same in every process: itself, or a digest.
+
+    Of a function these count: its code, its defaults, and the variables around it that
+    it uses; not those of its module.
 
     Args:
-        value: a number, a text or a tree of arrays.
+        value: a number, a text, a function, what its `repr` describes, or a tree of
+            these and of arrays.
+
+    Raises:
+        TypeError: what cannot be told from another one, since its `repr` is an address.
 
     Example:
         >>> fingerprint(0.1), len(fingerprint({"x": np.arange(3)}))
         (0.1, 64)
+        >>> cube, square = (lambda x, power=n: x**power for n in (3, 2))
+        >>> fingerprint(cube) == fingerprint(square)
+        False
     """
     if isinstance(value, bool | int | float | str):
         return value
     leaves, structure = jax.tree.flatten(value)
-    digest = hashlib.sha256(str(structure).encode())
+    digest = hashlib.sha256(_told_apart(structure))
     for leaf in leaves:
-        is_key = isinstance(leaf, jax.Array) and jax.numpy.issubdtype(
-            leaf.dtype, jax.dtypes.prng_key
-        )
-        array = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+        digest.update(_of_leaf(leaf))
     return digest.hexdigest()
+
+
+def _of_leaf(leaf: Any) -> bytes:
+    """What tells a leaf of a tree from others."""
+    if isinstance(leaf, jax.Array) and jax.numpy.issubdtype(
+        leaf.dtype, jax.dtypes.prng_key
+    ):
+        leaf = jax.random.key_data(leaf)
+    if isinstance(leaf, jax.Array | np.ndarray | np.generic):
+        array = np.asarray(leaf)
+        return f"{array.dtype}{array.shape}".encode() + array.tobytes()
+    if isinstance(leaf, functools.partial):
+        return fingerprint((leaf.func, leaf.args, leaf.keywords)).encode()
+    leaf = inspect.unwrap(leaf) if callable(leaf) else leaf
+    if inspect.ismethod(leaf):
+        return fingerprint((leaf.__func__, leaf.__self__)).encode()
+    if inspect.isfunction(leaf):
+        around = inspect.getclosurevars(leaf).nonlocals
+        around = {name: x for name, x in around.items() if x is not leaf}
+        values = leaf.__defaults__, leaf.__kwdefaults__, around
+        return _of_code(leaf.__code__) + fingerprint(values).encode()
+    return _told_apart(leaf)
+
+
+def _of_code(code: types.CodeType) -> bytes:
+    """Instructions, names and constants of a function and of those within it."""
+    plain = [
+        sorted(map(repr, x)) if isinstance(x, frozenset) else x
+        for x in code.co_consts
+        if not isinstance(x, types.CodeType)
+    ]
+    within = [_of_code(x) for x in code.co_consts if isinstance(x, types.CodeType)]
+    return code.co_code + repr((code.co_names, plain)).encode() + b"".join(within)
+
+
+def _told_apart(value: Any) -> bytes:
+    """What `repr` says.
+
+    Raises:
+        TypeError: it names an address in memory, which another process does not have.
+    """
+    words = repr(value)
+    if re.search(r" at 0x[0-9a-f]{6,}", words):
+        raise TypeError(
+            f"{words[:80]} has no description by which a file could be known to be of "
+            "it: give its class a __repr__ that says what it holds."
+        )
+    return words.encode()

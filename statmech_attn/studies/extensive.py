@@ -237,7 +237,7 @@ class LoadedWork(Points):
         }
 
     def identity(self) -> dict[str, Any]:
-        return self.study.model_dump(exclude_none=True)
+        return self.study.identity()
 
 
 class TimedWork(LoadedWork):

@@ -129,6 +129,9 @@ class OneShotTrainingWork(Points):
         setting = chosen(one_shot.Setting, task)
         self.images = image_sets(setting, task.split, task.elsewhere, task.turned)
 
+    def identity(self) -> dict[str, Any]:
+        return self.study.identity()
+
     @property
     def setting(self) -> one_shot.Setting:
         return self.images.setting

@@ -147,6 +147,9 @@ class PruningWork(Points):
             widths = prior.prior(network.width, heads).widths
             check_finite_width(widths, network.temperature, "the exact law")
 
+    def identity(self) -> dict[str, Any]:
+        return self.study.identity()
+
     @property
     def heads(self) -> tuple[int, ...]:
         """Heads per layer."""

@@ -205,6 +205,10 @@ class StudyTable(Table, frozen=True):
         """
         return {}
 
+    def identity(self) -> dict[str, Any]:
+        """What makes the computation another one: the study, and what it reads."""
+        return self.model_dump(exclude_none=True) | {"inputs": self.inputs()}
+
     def files(self) -> list[Path]:
         """Files that the study names, and image files that it reads."""
         return []

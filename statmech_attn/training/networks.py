@@ -213,6 +213,3 @@ class TrainedNetworks(TaskPoints):
 
     def coordinates(self) -> dict[str, Any]:
         return super().coordinates() | {"step": np.array(self.descent.recorded)}
-
-    def arguments(self) -> dict[str, Any]:
-        return super().arguments() | {"key": self.key, "descent": repr(self.descent)}

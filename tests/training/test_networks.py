@@ -1,6 +1,7 @@
 """Grids of learning problems, from Python: files of their kinds, that go on."""
 
 import io
+from functools import partial
 
 import jax
 import numpy as np
@@ -72,3 +73,66 @@ def test_tasks_without_a_description_are_told_apart_by_their_examples(task):
     of = lambda task: GRIDS["saddles"](task).attributes()["task"]
     assert of(task) == of(task._replace(xi=task.xi + 0.0))
     assert of(task) != of(task._replace(Y_test=-task.Y_test))
+
+
+def guess(key, problem, xi_test, Y_test, folder, share):
+    return bpkr.curves.measured(share * np.asarray(Y_test), 0.0 * Y_test, Y_test)
+
+
+def lying(share):
+    return lambda *a: guess(*a, share)
+
+
+def others(task):
+    """Grids that give other numbers, or more, each than every other one."""
+    grid, one = bpkr.Grid([9], [0.1]), {"examples": [4], "training_sets": 2}
+    posed = (task.posed(width=9, temperature=0.1), *task.tests[0])
+    posterior = lambda **how: posteriors.Posteriors(
+        KEY, task, grid, sampling=Sampling(draws=20, chains=2, **how)
+    )
+    curves = lambda **how: bpkr.LearningCurves(KEY, *posed, **one | how)
+    return [
+        bpkr.SaddlePoints(task, grid),
+        bpkr.SaddlePoints(task, grid, predictors=False),
+        bpkr.SaddlePoints(task, grid, corrections=True),
+        bpkr.SaddlePoints(task, grid, kernels=True),
+        bpkr.SaddlePoints(task, grid, variances=(1.0, 2.0, 1.0)),
+        bpkr.SaddlePoints(task, bpkr.Grid([9], [0.1], ratios=(1.0, 0.5))),
+        bpkr.SaddlePoints(task, bpkr.Grid([(9, 5)], [0.1])),
+        bpkr.SaddlePoints(task, bpkr.Grid([(9, 6)], [0.1])),
+        posterior(warmup=20),
+        posterior(warmup=30),
+        curves(),
+        curves(corrections=True),
+        curves(samplers={"guess": partial(guess, share=0.2)}),
+        curves(samplers={"guess": partial(guess, share=0.3)}),
+        curves(samplers={"guess": lying(0.2)}),
+        curves(samplers={"guess": lying(0.3)}),
+        bpkr.ModelSelection(*posed, grid=grid),
+        bpkr.ModelSelection(*posed, grid=grid, test=task.tests[0]),
+        bpkr.ModelSelection(*posed, grid=grid, key=KEY),
+        bpkr.ModelSelection(*posed, grid=grid, key=KEY, draws=600),
+    ]
+
+
+def test_grids_of_other_choices_are_others(task):
+    """And of the same choices the same, so that a file goes on."""
+    texts = [
+        [storage.toml.dumps(dict(points.identity())) for points in others(task)]
+        for _ in range(2)
+    ]
+    assert texts[0] == texts[1]
+    assert len(set(texts[0])) == len(texts[0])
+
+
+def test_a_grid_whose_parts_cannot_be_told_apart_is_refused(task, tmp_path):
+    class Sampler:
+        def __call__(self, *given):
+            return guess(*given, share=0.2)
+
+    posed = (task.posed(width=9, temperature=0.1), *task.tests[0])
+    curves = bpkr.LearningCurves(
+        KEY, *posed, examples=[4], samplers={"guess": Sampler()}
+    )
+    with pytest.raises(TypeError, match="has no description by which a file"):
+        curves.run(tmp_path / "curves.h5")

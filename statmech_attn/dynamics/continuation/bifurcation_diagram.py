@@ -37,7 +37,7 @@ from statmech_attn.dynamics.options import Settings
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.dynamics.tracing import program_digest
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.scan import Arrays, Assembled, Points, Results, Tick
+from statmech_attn.scan import Arrays, Assembled, fingerprint, Points, Results, Tick
 
 
 SHOWN = Variable("strobe", "", "displayed coordinate", "1", "x")
@@ -151,7 +151,7 @@ class DiagramPlan(Points):
         kind = {"kind": self.title, "free": self.free, "clock_period": self.turns.steps}
         return second | kind | dict(self.about)
 
-    def arguments(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         x = jnp.asarray(self.x() if callable(self.x) else self.x)
 
         def everything(x, values):
@@ -160,7 +160,7 @@ class DiagramPlan(Points):
             return turns.map.step(x, values), turns.shown(x[:, None], points, 1)
 
         values = {name: jnp.asarray(value) for name, value in self.values.items()}
-        return {
+        choices = {
             "system": program_digest(everything, x, values),
             "values": self.values,
             "ranges": {self.free: self.within, self.second: self.second_within},
@@ -170,6 +170,8 @@ class DiagramPlan(Points):
             "settings": dataclasses.asdict(self.settings),
             "curve_points": self.curve_points,
         }
+        described = {name: fingerprint(x) for name, x in choices.items()}
+        return {"kind": self.title, "choices": described}
 
     def assemble(self, results: Results) -> Assembled:
         names = results.names()
