@@ -68,7 +68,7 @@ def folder(tmp_path_factory):
 )
 def test_python_of_a_page_runs(page, folder, monkeypatch):
     monkeypatch.chdir(folder)
-    run(page, monkeypatch)
+    assert run(page, monkeypatch).keys() - {"__builtins__"}
 
 
 @pytest.mark.slow

@@ -91,6 +91,7 @@ def test_mutated_studies(command, tmp_path, rounds):
         study, output = tmp_path / f"{number}.toml", tmp_path / f"{number}.h5"
         study.write_bytes(mutated(chance.choice(files).read_text(), chance))
         ended = command("run", study, "-o", output).orderly()
+        assert output.exists() == (ended.code == 0), ended
         print(f"{ended.code} {ended.seconds:.2f} s {ended.megabytes:.0f} MB")  # noqa: T201
 
 

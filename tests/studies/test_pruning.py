@@ -90,7 +90,7 @@ def row(work):
         floors = lambda: [np.full(2, 0.5)] * 2
         saddle = SimpleNamespace(U=(GIVEN,), result=0, head_floors=floors)
         patch.setattr(work, "_saddle", lambda problem: saddle)
-        return work._row(2)
+        return work.row(2, lambda share: None, None)
 
 
 @pytest.mark.slow
