@@ -172,6 +172,9 @@ class Variables:
             for ending in row.endings
         ]
 
+    def __repr__(self) -> str:
+        return f"Variables{self.rows, self.file_attributes}"
+
     def __iter__(self) -> Iterator[Variable]:
         return iter(self.rows)
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from statmech_attn.comparison.posteriors import sampled_by
     from statmech_attn.comparison.trajectories import (
         LOGIT_LIMIT,
-        network_digest,
         VERDICTS,
     )
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "compare",
     "LOGIT_LIMIT",
-    "network_digest",
     "sampled_by",
     "VERDICTS",
 ]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         predictability_horizon,
         SCORE_LIMIT,
     )
+    from statmech_attn.dmft.labels import OBSERVABLE_LABELS, PARAMETERS
     from statmech_attn.dmft.mean_field import (
         advance,
         jacobian,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
         from_window,
         Network,
         network,
+        network_attributes,
+        network_digest,
         next_means,
         Parameters,
         parameters,
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
     from statmech_attn.dmft.strobe import strobe, strobe_point, StroboscopicMap
     from statmech_attn.dmft.system import system
     from statmech_attn.dmft.tangent import TangentMap
+    from statmech_attn.dmft.trajectories import NetworkTrajectories, trajectories
 
 
 __all__ = [
@@ -95,15 +99,20 @@ __all__ = [
     "load",
     "Network",
     "network",
+    "network_attributes",
+    "network_digest",
+    "NetworkTrajectories",
     "next_means",
     "noise_dimension",
     "noise_start",
     "noise_steps",
     "NoiseBand",
+    "OBSERVABLE_LABELS",
     "OBSERVABLES",
     "Observation",
     "observation",
     "observe",
+    "PARAMETERS",
     "Parameters",
     "parameters",
     "PatternFile",
@@ -127,6 +136,7 @@ __all__ = [
     "TangentMap",
     "token",
     "token_overlaps",
+    "trajectories",
     "trajectory",
     "window",
 ]

@@ -18,6 +18,9 @@ Storing the window by slot instead of by age means that a step overwrites one sl
 shifts nothing; attention does not depend on the order.
 """
 
+import hashlib
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -568,3 +571,31 @@ def contract(matrix: Float[Array, "*rows n"], x: Float[Array, "n *rest"]):
     columns = jnp.moveaxis(matrix, -1, 0).reshape(x.shape[:1] + rows + (1,) * len(rest))
     add = add_products if len(x) <= FEW else add_in_turns
     return add(columns, x.reshape(x.shape[:1] + (1,) * len(rows) + rest))
+
+
+def network_digest(net: Network) -> str:
+    """SHA-256 of a network's patterns and context, for the attribute `network`.
+
+    Args:
+        net: a network.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
+        >>> len(network_digest(net))
+        64
+    """
+    digest = hashlib.sha256(str(net.context).encode())
+    for array in (net.weighted, net.output, net.positional):
+        array = np.ascontiguousarray(np.asarray(array, "<f8")) + 0.0
+        digest.update(str(array.shape).encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def network_attributes(net: Network) -> dict[str, Any]:
+    """What files of a network say of it: its digest and its context.
+
+    Args:
+        net: a network.
+    """
+    return {"network": network_digest(net), "context": net.context}

@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         tongue,
         TONGUE_RESULTS,
     )
+    from statmech_attn.dynamics.trajectories import Trajectories, trajectories
     from statmech_attn.dynamics.transients import (
         escape_rate,
         escape_times,
@@ -185,6 +186,8 @@ __all__ = [
     "Tongue",
     "tongue",
     "TONGUE_RESULTS",
+    "Trajectories",
+    "trajectories",
     "wilson",
     "ZERO_ONE_RESULTS",
     "zero_one_test",

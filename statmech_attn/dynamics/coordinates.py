@@ -27,7 +27,7 @@ class Coordinates(eqx.Module):
             state: states of the points.
             steps: number of steps.
         """
-        return _advanced(self.system, params, state, jnp.asarray(steps))
+        return advance(self.system, params, state, steps)
 
     def array(self, params: PyTree, state: PyTree) -> Float[Array, "dim points"]:
         """Coordinates of states.
@@ -49,6 +49,17 @@ class Coordinates(eqx.Module):
         repeat = lambda a: jnp.repeat(a, count, axis=-1) if jnp.ndim(a) else a
         template = jax.tree.map(repeat, self.template)
         return self.system.beside(params).at(template, array)
+
+
+def advance(system: System, params: PyTree, state: PyTree, steps: int) -> PyTree:
+    """States of many points so many steps later.
+
+    Args:
+        system: the map.
+        params, state: of the points, on the last axis.
+        steps: number of steps.
+    """
+    return _advanced(system, params, state, jnp.asarray(steps))
 
 
 @eqx.filter_jit

@@ -6,13 +6,14 @@ vectors of a processor lie (docs/decisions/lanes.md); `take` and `put` are for t
 """
 
 import warnings
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from statmech_attn.dynamics.systems import describe, System
+from statmech_attn.dynamics.systems import describe, lane_axes, System
 
 
 def lanes_of(tree: PyTree) -> PyTree:
@@ -41,6 +42,50 @@ def starts_of(lanes: PyTree) -> PyTree:
         (5, 2)
     """
     return jax.tree.map(lambda x: np.moveaxis(x, -1, 0) if np.ndim(x) else x, lanes)
+
+
+def start_of_each(
+    start: PyTree | Callable[[PyTree], PyTree], params: PyTree, numbers: np.ndarray
+) -> PyTree:
+    """The starts of some points, on the last axis; integers in common (a clock) once.
+
+    Args:
+        start: a state, or a function (of JAX): parameters of one point -> its state.
+        params: of the points, on the last axis.
+        numbers: of the points.
+
+    Raises:
+        ValueError: a function that is none of JAX.
+
+    Example:
+        >>> params = {"a": np.array([1.0, 2.0])}
+        >>> start_of_each(lambda p: p["a"] * jnp.ones(3), params, np.arange(2)).shape
+        (3, 2)
+    """
+    shared = lambda x: x.ndim == 0 and not jnp.issubdtype(x.dtype, jnp.inexact)
+    if callable(start):
+        return _of_each(start, params, shared)
+    count = len(numbers)
+    repeat = lambda x: np.repeat(x[..., None], count, axis=-1)
+    point = jax.tree.map(np.asarray, start)
+    return jax.tree.map(lambda x: x if shared(x) else repeat(x), point)
+
+
+def _of_each(start: Callable, params: PyTree, shared: Callable) -> PyTree:
+    """The starts of points by a function of the parameters of one."""
+    axes = (lane_axes(params),)
+    try:
+        shapes = jax.eval_shape(start, jax.tree.map(lambda x: x[..., 0], params))
+        once = jax.tree.map(lambda x: None if shared(x) else -1, shapes)
+        try:
+            return jax.vmap(start, axes, once)(params)
+        except ValueError:  # integers that depend on the point
+            return jax.vmap(start, axes, -1)(params)
+    except jax.errors.JAXTypeError as error:
+        raise ValueError(
+            "start must be a JAX function: parameters of one point -> its state; use "
+            "jax.numpy, not numpy, and jnp.where, not if."
+        ) from error
 
 
 def side_by_side(

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from statmech_attn.montecarlo.collapsed import class_counts
     from statmech_attn.montecarlo.dataset import (
         monte_carlo_dataset,
-        OBSERVABLE_LABELS,
         PER_RUN,
         stationary,
         VARIABLES,
@@ -52,7 +51,6 @@ __all__ = [
     "layout",
     "Moments",
     "monte_carlo_dataset",
-    "OBSERVABLE_LABELS",
     "observations",
     "Overlaps",
     "PER_RUN",

@@ -14,19 +14,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import xarray as xr
 
-from statmech_attn.dmft import OBSERVABLES
+from statmech_attn.dmft import OBSERVABLE_LABELS, OBSERVABLES
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.runs import AVERAGES
 from statmech_attn.montecarlo.simulate import Simulation
 
 
-OBSERVABLE_LABELS = {
-    "A": ("attention", "A"),
-    "m_o_se": ("semantic output overlap", "m^{o,SE}"),
-    "m_v": ("value overlap", "m^v"),
-    "m_q": ("query overlap", "m^q"),
-    "m_k": ("key overlap", "m^k"),
-}
 STEPWISE = ("n_spins", "beta", "time", "pattern")
 STORED = ("n_spins", "beta", "run", "time", "pattern")
 PER_RUN = ("n_spins", "beta", "all_runs", "pattern")

@@ -110,9 +110,10 @@ class Points(Computation, OneRound):
     numbers: Sequence[str] = ()
     single: Sequence[str] = ()
 
-    @abstractmethod
     def row(self, number: int, tick: Tick, folder: Path | None) -> Mapping[str, Any]:
         """Numbers of a point, by the name of the variable; all points have the same.
+
+        A class whose points are computed side by side defines `rows` in its place.
 
         Args:
             number: of the point.
@@ -120,6 +121,7 @@ class Points(Computation, OneRound):
                 it raises to drop the point.
             folder: where a point may keep blocks of its own, if anywhere.
         """
+        raise NotImplementedError(f"{type(self).__name__} has neither row nor rows.")
 
     def derived(self, columns: Contents) -> Contents:
         """Variables of the file from those of the points, once all are there.
@@ -269,8 +271,9 @@ def _itself(points: Computation, batch: int | None) -> Any:
 def fingerprint(value: Any) -> Any:
     """A value as one of TOML, the same in every process: itself, or a digest.
 
-    Of a function these count: its code, its defaults, and the variables around it that
-    it uses; not those of its module.
+    Of a function these count: its code, its defaults, and what it uses of the functions
+    around it and of its own module; functions and classes of other modules count by
+    their names.
 
     Args:
         value: a number, a text, a function, what its `repr` describes, or a tree of
@@ -288,14 +291,19 @@ def fingerprint(value: Any) -> Any:
     """
     if isinstance(value, bool | int | float | str):
         return value
+    return _digest(value, frozenset())
+
+
+def _digest(value: Any, within: frozenset[types.CodeType]) -> str:
+    """Of a tree; `within` are the functions that it is a part of."""
     leaves, structure = jax.tree.flatten(value)
     digest = hashlib.sha256(_told_apart(structure))
     for leaf in leaves:
-        digest.update(_of_leaf(leaf))
+        digest.update(_of_leaf(leaf, within))
     return digest.hexdigest()
 
 
-def _of_leaf(leaf: Any) -> bytes:
+def _of_leaf(leaf: Any, within: frozenset[types.CodeType]) -> bytes:
     """What tells a leaf of a tree from others."""
     if isinstance(leaf, jax.Array) and jax.numpy.issubdtype(
         leaf.dtype, jax.dtypes.prng_key
@@ -305,15 +313,26 @@ def _of_leaf(leaf: Any) -> bytes:
         array = np.asarray(leaf)
         return f"{array.dtype}{array.shape}".encode() + array.tobytes()
     if isinstance(leaf, functools.partial):
-        return fingerprint((leaf.func, leaf.args, leaf.keywords)).encode()
+        parts = leaf.func, leaf.args, leaf.keywords
+        return _digest(parts, within).encode()
     leaf = inspect.unwrap(leaf) if callable(leaf) else leaf
     if inspect.ismethod(leaf):
-        return fingerprint((leaf.__func__, leaf.__self__)).encode()
+        return _digest((leaf.__func__, leaf.__self__), within).encode()
+    if inspect.isfunction(leaf) and leaf.__code__ not in within:
+        nonlocals, names, *_ = inspect.getclosurevars(leaf)
+        module = {
+            name: x
+            if getattr(x, "__module__", leaf.__module__) == leaf.__module__
+            and not inspect.ismodule(x)
+            and not inspect.isclass(x)
+            else getattr(x, "__qualname__", name)
+            for name, x in names.items()
+        }
+        used = leaf.__defaults__, leaf.__kwdefaults__, dict(nonlocals), module
+        inside = within | {leaf.__code__}
+        return _of_code(leaf.__code__) + _digest(used, inside).encode()
     if inspect.isfunction(leaf):
-        around = inspect.getclosurevars(leaf).nonlocals
-        around = {name: x for name, x in around.items() if x is not leaf}
-        values = leaf.__defaults__, leaf.__kwdefaults__, around
-        return _of_code(leaf.__code__) + fingerprint(values).encode()
+        return leaf.__qualname__.encode()
     return _told_apart(leaf)
 
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from statmech_attn import dmft
 from statmech_attn.batches import batches, CPU_LANES, limited, once, seconds_of
 from statmech_attn.dynamics import (
     Attractors,
@@ -33,6 +34,7 @@ from statmech_attn.dynamics import (
     take,
     wilson,
 )
+from statmech_attn.dynamics.observables import OBSERVABLES
 from statmech_attn.labels import STEP, Variable, Variables
 from statmech_attn.scan import (
     Arrays,
@@ -162,7 +164,7 @@ OF_SYSTEM = (
     ),
     Variable("states", "slot turn coordinate", "states on the set", "1", "z"),
     Variable("coordinate", "coordinate", "number of the coordinate", "1", "i"),
-    *posed.OBSERVABLES,
+    *OBSERVABLES,
 )
 
 
@@ -178,7 +180,7 @@ def variables(rows: Iterable[Variable], parameters: Variables, unit: str) -> Var
     return Variables(*map(fill, _ROWS), *rows, parameters)
 
 
-VARIABLES = variables(OF_NETWORK, build.PARAMETERS, "token")
+VARIABLES = variables(OF_NETWORK, dmft.PARAMETERS, "token")
 SYSTEM_VARIABLES = variables(OF_SYSTEM, Variables(), STEP)
 EMPTY = {
     "count": 0,

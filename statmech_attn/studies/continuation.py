@@ -11,7 +11,6 @@ import jax
 import numpy as np
 
 from statmech_attn import dmft
-from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import continuation
 from statmech_attn.dynamics.continuation import diagram_variables, Turns, turns_of
 from statmech_attn.labels import Variable
@@ -23,7 +22,7 @@ from statmech_attn.studies.tables import Interval
 
 SHOWN = Variable("strobe", "", "m_o_se_1", "1", "m^{o,SE}_1")
 VARIABLES, WHERE_COPIED = (
-    diagram_variables(build.PARAMETERS, unit="token", state=words, shown=SHOWN)
+    diagram_variables(dmft.PARAMETERS, unit="token", state=words, shown=SHOWN)
     for words in (
         "attention window of a point of the cycle at clock 0, A",
         "newest class means and older overlaps at clock 0, x",
@@ -98,8 +97,7 @@ def _of_network(study: ContinuationStudy) -> Source:
         WHERE_COPIED if "redrawn" in values else VARIABLES,
         {
             "start": build.describe_start(options, model),
-            "network": network_digest(net),
-            "context": net.context,
+            **dmft.network_attributes(net),
         },
     )
 

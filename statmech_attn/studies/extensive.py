@@ -14,9 +14,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from statmech_attn import montecarlo
+from statmech_attn import dmft, montecarlo
 from statmech_attn.batches import limited, seconds_of
-from statmech_attn.comparison import network_digest
 from statmech_attn.dmft import extensive, Network, network
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
@@ -65,7 +64,7 @@ SPREADS = {  # ending, words, symbol of what is stored of a simulation
 SAMPLES = "_samples"  # ending of what every sample has
 PARAMETERS = Variables(
     Variable("alpha", "", "patterns per spin besides those of the network", "1", "α"),
-    build.PARAMETERS,
+    dmft.PARAMETERS,
 )
 _TOKEN = "token step, 0 is the start"
 TIMES = Variables(
@@ -185,7 +184,7 @@ CAPACITY = Variables(
     ),
     Variable("context", "context", "length of the context window", "token", "C"),
     build.FAILURE,
-    build.PARAMETERS,
+    dmft.PARAMETERS,
 )
 
 
@@ -232,7 +231,7 @@ class LoadedWork(Points):
     def attributes(self) -> dict[str, Any]:
         return {
             "kind": self.study.kind,
-            "network": network_digest(self.made.net),
+            "network": dmft.network_digest(self.made.net),
             "ensemble": described(self.ensemble),
         }
 

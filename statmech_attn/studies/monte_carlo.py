@@ -15,7 +15,6 @@ import numpy as np
 
 from statmech_attn import dmft
 from statmech_attn.batches import limited, seconds_of
-from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import take
 from statmech_attn.montecarlo import (
     AVERAGES,
@@ -171,7 +170,7 @@ class MonteCarloWork(OneRound):
             self.beta,
             averages=False,
             attrs={
-                "network": network_digest(self.made.net),
+                "network": dmft.network_digest(self.made.net),
                 "start": build.describe_start(options, self.made),
                 "context": self.made.net.context,
             },

@@ -16,8 +16,8 @@ import xarray as xr
 from jaxtyping import Array, Float, PyTree
 
 from statmech_attn import dmft
-from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import Coordinates, diagrams, flow, System
+from statmech_attn.dynamics.observables import observable_names, with_observables
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.studies import build, code
 from statmech_attn.studies.dmft_tables import DmftStudy
@@ -33,32 +33,13 @@ from statmech_attn.studies.system_tables import (
 RESERVED = ("point",)  # dimensions of files that are no variables
 NETWORK = Variables(
     diagrams.variables(
-        build.PARAMETERS,
+        dmft.PARAMETERS,
         unit="token",
         shown="m_o_se_1",
         section="|m_o_se_2| < tolerance",
         symbol="m^{o,SE}_1",
     ),
     attributes=("section_tolerance",),
-)
-
-
-OBSERVABLES = Variables(
-    Variable("observable", "observable", "name of an observable", "1", "i", group=""),
-    Variable(
-        "observable_words", "observable", "what the observable is", "1", "x", group=""
-    ),
-    Variable(
-        "observable_unit", "observable", "unit of the observable", "1", "x", group=""
-    ),
-    Variable(
-        "observable_symbol",
-        "observable",
-        "symbol of the observable",
-        "1",
-        "x",
-        group="",
-    ),
 )
 
 
@@ -131,24 +112,12 @@ def described(
     dataset: xr.Dataset, problem: Posed, kind: str, table: Variables
 ) -> xr.Dataset:
     """A data set with fixed parameters, labels of observables, and what it is of."""
-    rows = problem.observables
-    words = {
-        "observable_words": [row.long_name for row in rows],
-        "observable_unit": [row.units for row in rows],
-        "observable_symbol": [row.symbol for row in rows],
-    }
-    texts = {
-        name: (("observable",), texts, table.attributes(name))
-        for name, texts in words.items()
-        if "observable" in dataset.dims
-    }
     fixed = {
         name: ((), value, table.attributes(name))
         for name, value in problem.axes.fixed.items()
     }
-    return dataset.assign_coords(texts | fixed).assign_attrs(
-        kind=kind, **problem.attributes
-    )
+    labelled = with_observables(dataset, problem.observables).assign_coords(fixed)
+    return labelled.assign_attrs(kind=kind, **problem.attributes)
 
 
 def pose(
@@ -192,11 +161,10 @@ def _network(study: DmftStudy) -> Posed:
         net.context,
         (),
         {},
-        build.PARAMETERS,
+        dmft.PARAMETERS,
         NETWORK,
         {
-            "network": network_digest(net),
-            "context": net.context,
+            **dmft.network_attributes(net),
             "start": build.describe_start(options, model),
         },
     )
@@ -309,15 +277,10 @@ def _observables(
     study: SystemStudy, system: System, state: PyTree
 ) -> tuple[Variable, ...]:
     """What is observed, labelled as the study says."""
-    count = jax.eval_shape(system.seen, state).shape[0]
-    names = study.system.observables
-    if names is None:
-        names = ["x"] if count == 1 else [f"x_{i}" for i in range(1, count + 1)]
-    if len(names) != count or len(set(names)) < count:
-        raise ValueError(
-            f"system.observables: {study.system.name} has {count} observables, each "
-            f"with a name of its own; got {len(set(names))} names."
-        )
+    try:
+        names = observable_names(system, state, study.system.observables)
+    except ValueError as error:
+        raise ValueError(f"system.observables: {error}") from None
     return tuple(_labelled(name, study.labels) for name in names)
 
 

@@ -1,8 +1,8 @@
 """Variables of the files that scripts of analysis/ and benchmarks/ make."""
 
+from statmech_attn import dmft
 from statmech_attn.dynamics import PHASES, REASONS
 from statmech_attn.labels import NATS, Variable, Variables, words
-from statmech_attn.studies import build
 
 
 _OVER = "beta exponent"
@@ -32,7 +32,7 @@ RUNNING_LYAPUNOV = Variables(
         "reasons", "beta", "why no phase was given", "1", "reasons",
         flags=words(REASONS), masks=True,
     ),
-    build.PARAMETERS,
+    dmft.PARAMETERS,
     Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
     Variable("block_end", "block", "steps up to the end of a block", "token", "n"),
 )  # fmt: skip
@@ -88,7 +88,7 @@ CHAOS_INDICATORS = Variables(
     Variable(
         "n_spins", "size", "number of spins, inf: mean field", "1", "N", group=""
     ),
-    build.PARAMETERS,
+    dmft.PARAMETERS,
     Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
     Variable(
         "alignment_time", "alignment_time",

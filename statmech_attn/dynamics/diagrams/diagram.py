@@ -19,7 +19,8 @@ from statmech_attn.dynamics.diagrams.contents import variables
 from statmech_attn.dynamics.diagrams.rows import Diagram
 from statmech_attn.dynamics.diagrams.work import diagram_work
 from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
-from statmech_attn.dynamics.systems import as_system, lane_axes, System
+from statmech_attn.dynamics.starts import start_of_each
+from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.dynamics.tracing import program_digest, untraced
 from statmech_attn.labels import Variable
 from statmech_attn.reporting import Reporter, Silent
@@ -85,7 +86,7 @@ def diagram(
     system, axes = as_system(system), axes_of(grid)
     if refine:
         axes.refined(refine)
-    starts = partial(_starts, start)
+    starts = partial(start_of_each, start)
     if plan is None:
         coordinates = _coordinates(system, axes, starts)
         exponents = min(Plan.exponents, coordinates)
@@ -117,34 +118,6 @@ def _coordinates(system: System, axes: Axes, starts) -> int:
     state = starts(params, np.zeros(1, int))
     first = jax.tree.map(jnp.asarray, (params, state))
     return jax.eval_shape(system.beside(first[0]).vector, first[1]).shape[0]
-
-
-def _starts(start, params: PyTree, numbers: np.ndarray) -> PyTree:
-    """The starts of some points; integers (a clock) that they have in common once."""
-    shared = lambda x: x.ndim == 0 and not jnp.issubdtype(x.dtype, jnp.inexact)
-    if callable(start):
-        return _of_each(start, params, shared)
-    count = len(numbers)
-    repeat = lambda x: np.repeat(x[..., None], count, axis=-1)
-    point = jax.tree.map(np.asarray, start)
-    return jax.tree.map(lambda x: x if shared(x) else repeat(x), point)
-
-
-def _of_each(start: Callable, params: PyTree, shared: Callable) -> PyTree:
-    """The starts of points by a function of the parameters of one."""
-    axes = (lane_axes(params),)
-    try:
-        shapes = jax.eval_shape(start, jax.tree.map(lambda x: x[..., 0], params))
-        once = jax.tree.map(lambda x: None if shared(x) else -1, shapes)
-        try:
-            return jax.vmap(start, axes, once)(params)
-        except ValueError:  # integers that depend on the point
-            return jax.vmap(start, axes, -1)(params)
-    except jax.errors.JAXTypeError as error:
-        raise ValueError(
-            "start must be a JAX function: parameters of one point -> its state; use "
-            "jax.numpy, not numpy, and jnp.where, not if."
-        ) from error
 
 
 def _described(posed: Diagram) -> dict[str, Any]:
