@@ -348,7 +348,7 @@ KINDS = Rows(
         Kind(
             "monte-carlo",
             table=f"{_STUDIES}.dmft_tables:MonteCarloStudy",
-            work=f"{_STUDIES}.monte_carlo:MonteCarloWork",
+            work=f"{_STUDIES}.monte_carlo:work",
             batched=True,
             variables="statmech_attn.montecarlo.dataset:VARIABLES",
             pictures=f"{_DRAWING}:MONTE_CARLO",

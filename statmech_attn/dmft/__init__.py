@@ -72,11 +72,16 @@ if TYPE_CHECKING:
     from statmech_attn.dmft.strobe import strobe, strobe_point, StroboscopicMap
     from statmech_attn.dmft.system import system
     from statmech_attn.dmft.tangent import TangentMap
-    from statmech_attn.dmft.trajectories import NetworkTrajectories, trajectories
+    from statmech_attn.dmft.trajectories import (
+        along_beta,
+        NetworkTrajectories,
+        trajectories,
+    )
 
 
 __all__ = [
     "advance",
+    "along_beta",
     "clock_period",
     "continuous",
     "contract",

@@ -597,5 +597,14 @@ def network_attributes(net: Network) -> dict[str, Any]:
 
     Args:
         net: a network.
+
+    Returns:
+        The attributes `network` and `context`.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
+        >>> network_attributes(net)["context"]
+        4
     """
     return {"network": network_digest(net), "context": net.context}

@@ -28,8 +28,8 @@ from statmech_attn.dmft.network import (
     State,
 )
 from statmech_attn.dmft.patterns import Patterns
+from statmech_attn.dynamics import Trajectories
 from statmech_attn.dynamics.diagrams import Axes, axes_of
-from statmech_attn.dynamics.trajectories import BATCH, Trajectories
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, FAILURE, Tick
 
@@ -121,15 +121,45 @@ def trajectories(
         Frozen({'beta': 2, 'time': 10, 'pattern': 3})
     """
     require_double()
-    axes = axes_of(grid)._replace(make=lambda table: parameters(**table))
     return NetworkTrajectories(
         net,
-        axes,
-        partial(_started, start),
+        *along_beta(grid, start),
         steps=steps,
         transient=transient,
         noise=noise,
     )
+
+
+def along_beta(
+    grid: Mapping[str, Any], start: Callable[[Parameters], State]
+) -> tuple[Axes, Callable[[Parameters, np.ndarray], State]]:
+    """Parameters of a network along beta, and the starts of its points.
+
+    Args:
+        grid, start: as in `trajectories`.
+
+    Returns:
+        beta as the scanned parameter with the others, and a function of parameters and
+        numbers of points that gives their states.
+
+    Raises:
+        ValueError: another parameter has several values.
+
+    Example:
+        >>> axes, _ = along_beta(
+        ...     {"beta": [0.7, 1.4], "gamma": 4.0, "epsilon": 0.0}, lambda params: None)
+        >>> axes.points().gamma.tolist()
+        [4.0, 4.0]
+    """
+    axes = axes_of(grid)
+    for name in axes.names:
+        if name != "beta":
+            raise ValueError(f"{name} must be one number; only beta is scanned.")
+    return axes._replace(make=_parameters), partial(_started, start)
+
+
+def _parameters(table: dict[str, np.ndarray]) -> Parameters:
+    return parameters(**table)
 
 
 def _started(start: Callable[[Parameters], State], params: Parameters, _) -> State:
@@ -150,7 +180,7 @@ class NetworkTrajectories(Trajectories):
             depends on the points alone when omitted.
 
     Raises:
-        ValueError: another scanned parameter, or more than fits into memory.
+        ValueError: more than fits into memory.
     """
 
     variables = VARIABLES
@@ -169,9 +199,6 @@ class NetworkTrajectories(Trajectories):
         about: Mapping[str, Any] = {},
         batch: int | None = None,
     ):
-        for name in axes.names:
-            if name != "beta":
-                raise ValueError(f"{name}: only beta is scanned along trajectories.")
         self.net, self.noise = net, noise
         self.alone = noise is not None
         self.segment = 2048 if noise is None else 256
@@ -195,7 +222,7 @@ class NetworkTrajectories(Trajectories):
         return self.net.n_patterns * len(self.names)
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        """The spread of a chaotic point is infinite in the end, which is its value."""
+        # The spread of a chaotic point is infinite in the end, which is its value.
         bad = [np.isnan(arrays[n]) for n in self.names if "_by_" not in n]
         bad += [np.isinf(arrays[n]) for n in OBSERVABLES]
         return np.any([x.reshape(len(x), -1).any(axis=1) for x in bad], axis=0)
@@ -234,7 +261,7 @@ class NetworkTrajectories(Trajectories):
     def _chosen_batch(self) -> int:
         """With noise every lane, also one of padding, has matrices to factorise."""
         if self.noise is None:
-            return min(BATCH, -(-self.total // 8) * 8)
+            return super()._chosen_batch()
         dense = noise_dimension(self.net, self._axes.points()) >= DENSE
         return 1 if dense else NOISY_BATCH
 

@@ -58,6 +58,11 @@ if TYPE_CHECKING:
         resolution,
         set_distance,
     )
+    from statmech_attn.dynamics.observables import (
+        label_observables,
+        observable_names,
+        OBSERVABLES,
+    )
     from statmech_attn.dynamics.options import Criteria, Search
     from statmech_attn.dynamics.orbits import orbit
     from statmech_attn.dynamics.orthonormal import orthonormalise, safe_log
@@ -148,6 +153,7 @@ __all__ = [
     "hysteresis",
     "identities",
     "intervals",
+    "label_observables",
     "lanes_of",
     "Linearised",
     "Locking",
@@ -157,6 +163,8 @@ __all__ = [
     "match_by_distance",
     "match_by_flow",
     "most_common",
+    "observable_names",
+    "OBSERVABLES",
     "orbit",
     "Orbits",
     "orthonormalise",

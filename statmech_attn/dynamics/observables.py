@@ -1,7 +1,6 @@
-"""What is observed of the states of a system, as files of it say."""
+"""What is observed of a state, as coordinates of a file."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import jax
 import xarray as xr
@@ -11,23 +10,20 @@ from statmech_attn.dynamics.systems import System
 from statmech_attn.labels import Variable, Variables
 
 
+_TEXT = Variable("", "observable", "", "1", "x", group="")
 OBSERVABLES = Variables(
-    Variable("observable", "observable", "name of an observable", "1", "i", group=""),
-    Variable(
-        "observable_words", "observable", "what the observable is", "1", "x", group=""
-    ),
-    Variable(
-        "observable_unit", "observable", "unit of the observable", "1", "x", group=""
-    ),
-    Variable(
-        "observable_symbol", "observable", "symbol of the observable", "1", "x",
-        group="",
-    ),
-)  # fmt: skip
+    _TEXT._replace(name="observable", long_name="name of an observable", symbol="i"),
+    _TEXT._replace(name="observable_words", long_name="what the observable is"),
+    _TEXT._replace(name="observable_unit", long_name="unit of the observable"),
+    _TEXT._replace(name="observable_symbol", long_name="symbol of the observable"),
+)
 
 
 def observable_names(
-    system: System, state: PyTree, names: Sequence[str] | None = None
+    system: System,
+    state: PyTree,
+    names: Sequence[str] | None = None,
+    called: str = "the system",
 ) -> list[str]:
     """Names of what a system observes: those given, or x, or x_1, x_2, ....
 
@@ -35,6 +31,7 @@ def observable_names(
         system: the system.
         state: of some points.
         names: one for each observable.
+        called: what the system is called in a message.
 
     Raises:
         ValueError: not one name of its own for each observable.
@@ -49,28 +46,45 @@ def observable_names(
         return ["x"] if count == 1 else [f"x_{i}" for i in range(1, count + 1)]
     if len(names) != count or len(set(names)) < count:
         raise ValueError(
-            f"the system has {count} observables, each with a name of its own; got "
+            f"{called} has {count} observables, each with a name of its own; got "
             f"{len(set(names))} names."
         )
     return list(names)
 
 
-def with_observables(
-    dataset: xr.Dataset, observables: Sequence[Variable]
+def label_observables(
+    dataset: xr.Dataset,
+    observables: Sequence[Variable],
+    fixed: Mapping[str, float],
+    table: Variables,
 ) -> xr.Dataset:
-    """A data set along observables, with their words, units and symbols.
+    """A data set with labels of its observables, and with fixed parameters.
 
     Args:
-        dataset: with a dimension `observable`, or without, which is left as it is.
-        observables: their labels, in order.
+        dataset: with or without the dimension `observable`.
+        observables: what is observed, in the order of this dimension.
+        fixed: parameters by name.
+        table: variables of the file.
+
+    Returns:
+        The data set with coordinates `observable_words`, `observable_unit` and
+        `observable_symbol`, and the fixed parameters.
+
+    Example:
+        >>> rows, x = [Variable("x", "", "position", "m", "x")], ("observable", [0.0])
+        >>> labelled = label_observables(xr.Dataset({"x": x}), rows, {}, OBSERVABLES)
+        >>> labelled.observable_words.values.tolist()
+        ['position']
     """
-    if "observable" not in dataset.dims:
-        return dataset
-    texts: Mapping[str, Any] = {
-        "observable_words": [label.long_name for label in observables],
-        "observable_unit": [label.units for label in observables],
-        "observable_symbol": [label.symbol for label in observables],
+    words = {
+        "observable_words": [row.long_name for row in observables],
+        "observable_unit": [row.units for row in observables],
+        "observable_symbol": [row.symbol for row in observables],
     }
-    return dataset.assign_coords(
-        {n: (("observable",), x, OBSERVABLES.attributes(n)) for n, x in texts.items()}
-    )
+    texts = {
+        name: (("observable",), texts, table.attributes(name))
+        for name, texts in words.items()
+        if "observable" in dataset.dims
+    }
+    values = {name: ((), x, table.attributes(name)) for name, x in fixed.items()}
+    return dataset.assign_coords(texts | values)

@@ -17,9 +17,9 @@ from statmech_attn.batches import once, require_double
 from statmech_attn.dynamics.coordinates import advance
 from statmech_attn.dynamics.diagrams.axes import Axes, axes_of
 from statmech_attn.dynamics.observables import (
+    label_observables,
     observable_names,
     OBSERVABLES,
-    with_observables,
 )
 from statmech_attn.dynamics.starts import start_of_each
 from statmech_attn.dynamics.systems import as_system, System
@@ -156,7 +156,7 @@ class Trajectories(Points):
         table = Variables(VARIABLES, parameters, attributes=VARIABLES.file_attributes)
         self.lost = f"{about['system']} diverges"
         self._begin(axes, starts, table, about, steps, transient)
-        self.batch = batch or min(BATCH, -(-self.total // 8) * 8)
+        self.batch = batch or self._chosen_batch()
         self.require_memory(self.width)
 
     def _begin(
@@ -228,12 +228,17 @@ class Trajectories(Points):
 
     def assemble(self, results: Results) -> Assembled:
         dataset = super().assemble(results).dataset
-        return Assembled(with_observables(dataset, self.observables))
+        rows = self.observables
+        return Assembled(label_observables(dataset, rows, {}, self.variables))
 
     @property
     def length(self) -> int:
         """Kept steps between two ticks, equal parts of all of them."""
         return -(-self.steps // -(-self.steps // self.segment))
+
+    def _chosen_batch(self) -> int:
+        """A number that depends on the points alone: no bit depends on a device."""
+        return min(BATCH, -(-self.total // 8) * 8)
 
     def _start(self, index: np.ndarray):
         """Parameters and start of a batch that is filled up with its last point."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Simulation,
         TimeAverages,
     )
+    from statmech_attn.montecarlo.simulations import Simulations, simulations
     from statmech_attn.montecarlo.weight_sampling import sample_weights, WeightDraws
 
 
@@ -63,6 +64,8 @@ __all__ = [
     "simulate",
     "simulate_extensive",
     "Simulation",
+    "Simulations",
+    "simulations",
     "Simulator",
     "stationary",
     "TimeAverages",

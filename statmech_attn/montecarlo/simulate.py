@@ -164,11 +164,16 @@ def simulate(
         ((5, 3), (3, 20))
     """
     require_double()
-    _check(net, patterns, method, runs, steps, transient, stored)
-    if params.redrawn is not None and method != "collapsed":
-        raise ValueError(
-            f'method must be "collapsed" where spins are copied; got {method!r}.'
-        )
+    check_simulation(
+        net,
+        patterns,
+        params,
+        method=method,
+        runs=runs,
+        steps=steps,
+        transient=transient,
+        stored=stored,
+    )
     counts = class_counts(patterns, n_spins)
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
     points_of = _Points(*_flat(params, state, batch), point_keys(key, points, batch))
@@ -227,7 +232,25 @@ class _Collected:
         return TimeAverages(*per_run)
 
 
-def _check(net, patterns, method, runs, steps, transient, stored) -> None:
+def check_simulation(
+    net: Network,
+    patterns: Patterns,
+    params: Parameters,
+    *,
+    method: str,
+    runs: int,
+    steps: int,
+    transient: int,
+    stored: int,
+) -> None:
+    """Refuse arguments that are out of range, or do not belong together.
+
+    Args:
+        net, patterns, params, method, runs, steps, transient, stored: of `simulate`.
+
+    Raises:
+        ValueError: in one line.
+    """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     if runs < 1:
@@ -238,6 +261,10 @@ def _check(net, patterns, method, runs, steps, transient, stored) -> None:
         raise ValueError(f"transient must lie in 0..steps - 1; got {transient}.")
     if not 0 <= stored <= runs:
         raise ValueError(f"stored must lie in 0..runs; got {stored}.")
+    if params.redrawn is not None and method != "collapsed":
+        raise ValueError(
+            f'method must be "collapsed" where spins are copied; got {method!r}.'
+        )
     weighted = patterns.semantic * patterns.fractions
     if weighted.shape != net.weighted.shape or not np.array_equal(
         weighted, net.weighted

@@ -9,12 +9,13 @@ this is computed in chunks that survive a kill.
     points.run("scan.h5")       the same in a file; the same call goes on after a kill
 """
 
+import copy
 import functools
 import hashlib
 import inspect
 import re
 import types
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,20 @@ from statmech_attn.scan.work import (
 class Computation(ABC):
     """What is computed in memory, or in chunks beside a file; base of works."""
 
-    @abstractmethod
+    title: str
+
     def identity(self) -> Mapping[str, Any]:
-        """What makes this computation another one, as a table of TOML."""
+        """What makes this computation another one, as a table of TOML.
+
+        Kind, and a fingerprint of every public attribute of the instance but `batch`,
+        on which no number depends.
+
+        Raises:
+            TypeError: an attribute that cannot be told from another one.
+        """
+        public = {n: x for n, x in vars(self).items() if not n.startswith("_")}
+        choices = {n: fingerprint(x) for n, x in public.items() if n != "batch"}
+        return {"kind": self.title, "attributes": dict(sorted(choices.items()))}
 
     def compute(self, report: Reporter = Silent()) -> xr.Dataset:
         """The result, computed in memory by all cores.
@@ -103,7 +115,6 @@ class Points(Computation, OneRound):
         [1.0, 4.0, 9.0]
     """
 
-    title: str
     variables: Variables
     axes: Mapping[str, Sequence | np.ndarray]
     batch = 1
@@ -140,16 +151,9 @@ class Points(Computation, OneRound):
         return {"kind": self.title}
 
     def identity(self) -> Mapping[str, Any]:
-        """Kind, axes, and a fingerprint of every public attribute of the instance.
-
-        Raises:
-            TypeError: an attribute that cannot be told from another one.
-        """
         axes = {name: np.asarray(x).tolist() for name, x in self.axes.items()}
-        public = {n: x for n, x in vars(self).items() if not n.startswith("_")}
-        choices = {n: fingerprint(x) for n, x in sorted(public.items()) if n != "axes"}
-        kind = {"kind": self.attributes()["kind"]}
-        return kind | {"axes": axes} | {"attributes": choices}
+        kind = {"kind": self.attributes()["kind"], "axes": axes}
+        return {**super().identity(), **kind}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -263,9 +267,13 @@ def lacking(arrays: Arrays, *names: str) -> np.ndarray:
     return lost
 
 
-def _itself(points: Computation, batch: int | None) -> Any:
-    """What a job builds: the points, whose batch is their own."""
-    return points
+def _itself(computation: Any, batch: int | None) -> Any:
+    """What a job builds: the computation, with the batch that chunks were cut for."""
+    if batch is None or batch == computation.batch:
+        return computation
+    cut = copy.copy(computation)
+    cut.batch = batch
+    return cut
 
 
 def fingerprint(value: Any) -> Any:

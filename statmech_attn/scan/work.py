@@ -15,7 +15,7 @@ bit for every engine and after every interruption.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
@@ -97,6 +97,7 @@ class Pilot(NamedTuple):
     more: float = 0.0
 
 
+@runtime_checkable
 class Results(Protocol):
     """The arrays of chunks that are done."""
 

@@ -27,6 +27,7 @@ from statmech_attn.dynamics import (
     follow_with,
     Follower,
     lanes_of,
+    OBSERVABLES,
     PHASES,
     phases,
     Search,
@@ -34,7 +35,6 @@ from statmech_attn.dynamics import (
     take,
     wilson,
 )
-from statmech_attn.dynamics.observables import OBSERVABLES
 from statmech_attn.labels import STEP, Variable, Variables
 from statmech_attn.scan import (
     Arrays,

@@ -15,9 +15,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PyTree
 
-from statmech_attn import dmft
-from statmech_attn.dynamics import Coordinates, diagrams, flow, System
-from statmech_attn.dynamics.observables import observable_names, with_observables
+from statmech_attn import dmft, dynamics
+from statmech_attn.dynamics import (
+    Coordinates,
+    diagrams,
+    flow,
+    System,
+)
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.studies import build, code
 from statmech_attn.studies.dmft_tables import DmftStudy
@@ -112,12 +116,9 @@ def described(
     dataset: xr.Dataset, problem: Posed, kind: str, table: Variables
 ) -> xr.Dataset:
     """A data set with fixed parameters, labels of observables, and what it is of."""
-    fixed = {
-        name: ((), value, table.attributes(name))
-        for name, value in problem.axes.fixed.items()
-    }
-    labelled = with_observables(dataset, problem.observables).assign_coords(fixed)
-    return labelled.assign_attrs(kind=kind, **problem.attributes)
+    fixed = problem.axes.fixed
+    dataset = dynamics.label_observables(dataset, problem.observables, fixed, table)
+    return dataset.assign_attrs(kind=kind, **problem.attributes)
 
 
 def pose(
@@ -278,7 +279,8 @@ def _observables(
 ) -> tuple[Variable, ...]:
     """What is observed, labelled as the study says."""
     try:
-        names = observable_names(system, state, study.system.observables)
+        given = study.system.observables
+        names = dynamics.observable_names(system, state, given, study.system.name)
     except ValueError as error:
         raise ValueError(f"system.observables: {error}") from None
     return tuple(_labelled(name, study.labels) for name in names)

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from statmech_attn.dmft.trajectories import NetworkTrajectories
-from statmech_attn.dynamics.trajectories import Trajectories
+from statmech_attn.dmft import NetworkTrajectories
+from statmech_attn.dynamics import Trajectories
 from statmech_attn.studies import build, posed
 from statmech_attn.studies.dmft_tables import TrajectoryStudy
 from statmech_attn.studies.system_tables import SystemTrajectoryStudy

@@ -96,7 +96,7 @@ def test_a_network_from_python_has_the_numbers_of_its_study(tmp_path):
     for name, values in of_study.variables.items():
         np.testing.assert_array_equal(python[name], values, str(name))
     assert python.network == of_study.network
-    with pytest.raises(ValueError, match="only beta is scanned"):
+    with pytest.raises(ValueError, match="gamma must be one number; only beta"):
         dmft.trajectories(
             net, grid | {"beta": 1.0, "gamma": [1.0, 2.0]}, start, steps=2
         )

@@ -1,0 +1,66 @@
+"""Simulations of several N and beta, from Python, in memory and in files that go on."""
+
+import jax
+import numpy as np
+import pytest
+
+from statmech_attn import comparison, dmft, layout, montecarlo, storage, studies
+
+
+FILE = dmft.load("poclopez-pe2")
+NET = dmft.network(FILE.patterns, context=FILE.context)
+GRID = {"beta": [0.7, 1.2], "gamma": FILE.gamma, "epsilon": FILE.epsilon}
+STUDY = {
+    "kind": "monte-carlo",
+    "parameters": {"beta": GRID["beta"]},
+    "run": {"start": "token", "steps": 6, "runs": 20, "n_spins": [300, 999], "seed": 3},
+}
+
+
+def start(params):
+    return dmft.from_row(NET, params, 0)
+
+
+def simulations(seed=3, **changes):
+    given = {"n_spins": [999, 300], "steps": 6, "runs": 20} | changes
+    key = jax.random.key(seed)
+    return montecarlo.simulations(key, NET, FILE.patterns, GRID, start, **given)
+
+
+def test_python_and_a_study_give_the_same_numbers(tmp_path):
+    """And a theory from Python is compared with them."""
+    path = tmp_path / "spins.h5"
+    computed = simulations().run(path)
+    layout.require_layout(computed, path)
+    of_study = studies.run(studies.parse(STUDY))
+    assert set(of_study.variables) == set(computed.variables)
+    for name, values in of_study.variables.items():
+        np.testing.assert_array_equal(computed[name], values, str(name))
+    theory = dmft.trajectories(NET, GRID, start, steps=6, noise=FILE.patterns)
+    verdict = comparison.compare(theory.compute(), computed).verdict
+    assert verdict.sizes == {"beta": 2}
+
+
+def test_other_simulations_are_refused_the_same_file(tmp_path):
+    path = tmp_path / "spins.h5"
+    simulations().run(path)
+    written = path.stat().st_mtime_ns
+    simulations(batch=1).run(path)  # no number depends on it
+    assert path.stat().st_mtime_ns == written
+    for other in (simulations(4), simulations(runs=21), simulations(stored=2)):
+        with pytest.raises(storage.StorageError, match="holds another study"):
+            other.run(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_spins": []}, "n_spins must hold at least one"),
+        ({"n_spins": [1000]}, "n_spins must be a multiple of 3"),
+        ({"transient": 6}, "transient must lie in"),
+        ({"method": "all"}, "method must be one of"),
+    ],
+)
+def test_mistakes_are_one_line(changes, message):
+    with pytest.raises(ValueError, match=message):
+        simulations(**changes)
