@@ -21,7 +21,6 @@ the steps that count at every N with any, and theory and simulation agree only i
     simulation   as `montecarlo.dataset.monte_carlo_dataset` makes it
 """
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -64,25 +63,6 @@ ROUNDING = 1e-15  # of an overlap, in doubles
 SAME = ("network", "start")  # attributes that both files must have, and alike
 SAME_NUMBERS = ("gamma", "epsilon")
 AT_ONCE = xr.DataArray(1.0)  # redrawn, where all spins are
-
-
-def network_digest(net) -> str:
-    """SHA-256 of a network's patterns and context, for the attribute `network`.
-
-    Args:
-        net: a network.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
-        >>> len(network_digest(net))
-        64
-    """
-    digest = hashlib.sha256(str(net.context).encode())
-    for array in (net.weighted, net.output, net.positional):
-        array = np.ascontiguousarray(np.asarray(array, "<f8")) + 0.0
-        digest.update(str(array.shape).encode() + array.tobytes())
-    return digest.hexdigest()
 
 
 def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:

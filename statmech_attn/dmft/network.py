@@ -18,6 +18,8 @@ Storing the window by slot instead of by age means that a step overwrites one sl
 shifts nothing; attention does not depend on the order.
 """
 
+import hashlib
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -27,6 +29,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn.batches import add_in_turns, add_products, require_double, rng
 from statmech_attn.dmft.patterns import KINDS, PatternFile, Patterns
+from statmech_attn.labels import Variable, Variables
 
 
 MAX_WINDOW = 2**20  # numbers of an attention window
@@ -36,6 +39,12 @@ RANGES = {  # of parameters
     "epsilon": (lambda x: (x >= 0) & (x < 1), "lie in [0, 1)"),
     "redrawn": (lambda x: (x > 0) & (x <= 1), "lie in (0, 1]"),
 }
+PARAMETERS = Variables(
+    Variable("beta", "", "inverse temperature of the output", "1", "β"),
+    Variable("gamma", "", "inverse temperature of attention", "1", "γ"),
+    Variable("epsilon", "", "weight of the positional part", "1", "ε"),
+    Variable("redrawn", "", "probability with which a spin is redrawn", "1", "Δ"),
+)
 
 
 class Network(eqx.Module):
@@ -157,6 +166,25 @@ def network(patterns: Patterns, *, context: int) -> Network:
         output_rank=int(np.linalg.matrix_rank(_gram(patterns))),
         code_period=context if changes else 1,
     )
+
+
+def network_digest(net: Network) -> str:
+    """SHA-256 of a network's patterns and context, for the attribute `network`.
+
+    Args:
+        net: a network.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
+        >>> len(network_digest(net))
+        64
+    """
+    digest = hashlib.sha256(str(net.context).encode())
+    for array in (net.weighted, net.output, net.positional):
+        array = np.ascontiguousarray(np.asarray(array, "<f8")) + 0.0
+        digest.update(str(array.shape).encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 def _gram(patterns: Patterns) -> Float[np.ndarray, "M M"]:

@@ -11,21 +11,13 @@ import xarray as xr
 from jaxtyping import PyTree
 
 from statmech_attn import dmft
-from statmech_attn.dmft import PatternFile, Patterns
+from statmech_attn.dmft import PARAMETERS, PatternFile, Patterns
 from statmech_attn.dynamics import diagrams
 from statmech_attn.kinds import GENERATORS
-from statmech_attn.labels import Variable, Variables
+from statmech_attn.labels import Variables
 from statmech_attn.scan import FAILURE
 from statmech_attn.studies.dmft_tables import NetworkSpec, ParametersSpec, StartSpec
 from statmech_attn.studies.tables import MAX_POINTS, Range
-
-
-PARAMETERS = Variables(
-    Variable("beta", "", "inverse temperature of the output", "1", "β"),
-    Variable("gamma", "", "inverse temperature of attention", "1", "γ"),
-    Variable("epsilon", "", "weight of the positional part", "1", "ε"),
-    Variable("redrawn", "", "probability with which a spin is redrawn", "1", "Δ"),
-)
 
 
 class Model(NamedTuple):

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from statmech_attn import dmft
-from statmech_attn.comparison import network_digest
+from statmech_attn.dmft import network_digest
 from statmech_attn.dynamics import continuation
 from statmech_attn.dynamics.continuation import diagram_variables, Turns, turns_of
 from statmech_attn.labels import Variable

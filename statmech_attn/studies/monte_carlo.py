@@ -15,7 +15,7 @@ import numpy as np
 
 from statmech_attn import dmft
 from statmech_attn.batches import limited, seconds_of
-from statmech_attn.comparison import network_digest
+from statmech_attn.dmft import network_digest
 from statmech_attn.dynamics import take
 from statmech_attn.montecarlo import (
     AVERAGES,

@@ -16,7 +16,7 @@ import xarray as xr
 from jaxtyping import Array, Float, PyTree
 
 from statmech_attn import dmft
-from statmech_attn.comparison import network_digest
+from statmech_attn.dmft import network_digest
 from statmech_attn.dynamics import Coordinates, diagrams, flow, System
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.studies import build, code

@@ -13,8 +13,7 @@ import jax
 import numpy as np
 
 from statmech_attn import dmft
-from statmech_attn.comparison import network_digest
-from statmech_attn.dmft import noise_start, noise_steps
+from statmech_attn.dmft import network_digest, noise_start, noise_steps
 from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from statmech_attn import dmft, storage, studies
 from statmech_attn.cli import app
-from statmech_attn.comparison import network_digest
+from statmech_attn.dmft import network_digest
 from statmech_attn.dynamics import find_attractors, PHASES, Search
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.forecast import forecast
