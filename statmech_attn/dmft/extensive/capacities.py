@@ -14,7 +14,7 @@ from statmech_attn.dmft.extensive.ensembles import Ensemble
 from statmech_attn.dmft.extensive.loaded import loaded_network, LoadedNetwork
 from statmech_attn.dmft.extensive.moving import check_moving, moving_capacity
 from statmech_attn.dmft.extensive.options import Retrieval
-from statmech_attn.dmft.extensive.points import LoadedPoints, Values
+from statmech_attn.dmft.extensive.points import LOADED, LoadedPoints, Values
 from statmech_attn.dmft.extensive.stationary import (
     Capacity,
     capacity,
@@ -22,7 +22,7 @@ from statmech_attn.dmft.extensive.stationary import (
     chosen_lags,
     NoRetrieval,
 )
-from statmech_attn.dmft.network import Network, network, PARAMETERS
+from statmech_attn.dmft.network import Network, network
 from statmech_attn.dmft.patterns import Patterns
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import FAILURE, Tick
@@ -30,6 +30,7 @@ from statmech_attn.scan import FAILURE, Tick
 
 HALVINGS = 8  # of alpha, in search of a retrieval state
 HIGHEST = 2.0  # alpha to which the capacity is sought
+SCANNED = ("beta", "gamma")
 VARIABLES = Variables(
     Variable(
         "capacity",
@@ -53,7 +54,7 @@ VARIABLES = Variables(
     ),
     Variable("context", "context", "length of the context window", "token", "C"),
     FAILURE,
-    PARAMETERS,
+    *(row for row in LOADED if row.name in SCANNED),
 )
 
 
@@ -79,9 +80,9 @@ class Capacities(LoadedPoints):
         >>> patterns = dmft.site_classes(np.ones((4, 1, 1)))
         >>> points = extensive.Capacities(
         ...     dmft.network(patterns, context=1), patterns, extensive.cycle(),
-        ...     beta=[2.0, np.inf])
+        ...     beta=np.inf)
         >>> points.compute().capacity.values.round(5)
-        array([[0.08302, 0.26906]])
+        array([0.26906])
     """
 
     title = "capacity"

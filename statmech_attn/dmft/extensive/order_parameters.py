@@ -20,6 +20,7 @@ from statmech_attn.dmft.extensive.points import (
     LOADED,
     MEASURED,
     ONE_TIME,
+    SCANNED,
     TimedPoints,
     TIMES,
     TWO_TIMES,
@@ -33,8 +34,7 @@ from statmech_attn.scan import FAILURE, Pilot, Tick
 
 
 FEW = 8  # steps of the pilot
-BY = ("alpha", "beta", "gamma", "epsilon")  # parameters of the derivatives
-COPIES = 2 + len(BY)  # of a number: with its error and derivatives
+COPIES = 2 + len(SCANNED)  # of a number: with its error and derivatives
 STEP = {True: 1e-3, False: 0.05}  # in the logarithm, of a closed and a sampled theory
 FIELDS = {"self_interaction": "Gamma"}  # names in a file must differ by more than case
 VARIABLES = Variables(
@@ -64,7 +64,7 @@ VARIABLES = Variables(
         )
         for name in MEASURED
         for dims, words, symbol in [label(name)]
-        for parameter in BY
+        for parameter in SCANNED
     ),
     Variable("noise_std", "time", "standard deviation of the crosstalk", "1", "σ"),
     Variable("trajectories", "", "effective trajectories, 0 where none", "1", "K"),
@@ -112,9 +112,7 @@ class OrderParameters(TimedPoints):
         ...     alpha=[0.1, 0.3], beta=4.0)
         >>> theory = points.compute()
         >>> theory.m_o_se.dims, theory.m_o_se.isel(time=-1, pattern=0).values.round(4)
-        (('alpha', 'time', 'pattern'), array([0.995 , 0.8774]))
-        >>> theory.m_o_se_by_alpha.isel(time=-1, pattern=0).values.round(4)
-        array([-0.0119, -0.4005])
+        (('alpha', 'time', 'pattern'), array([0.9877, 0.8615]))
     """
 
     title = "extensive"
@@ -172,7 +170,7 @@ class OrderParameters(TimedPoints):
         """From parameters slightly larger and smaller, with the same key."""
         values, step = self.parameters(number), STEP[self.ensemble.is_closed]
         most, row = {"epsilon": np.exp(-step)}, {}
-        for parameter in BY:
+        for parameter in SCANNED:
             defined = 0 < values[parameter] < most.get(parameter, np.inf)
             factors = np.exp([step, -step]) if defined else [1.0]
             solved = [
@@ -211,7 +209,7 @@ class OrderParameters(TimedPoints):
         with limited(1):
             compiling, solution = seconds_of(solve_few, repeats=1), solve_few()
         seconds = seconds_of(solve_few) * ((whole + 1) / (steps + 1)) ** 2
-        assumes, solutions = "", 2 * len(BY)  # for the derivatives
+        assumes, solutions = "", 2 * len(SCANNED)  # for the derivatives
         if self.ensemble.is_closed:
             solutions += 1
         else:

@@ -44,8 +44,9 @@ TWO_TIMES = {
 MEASURED = (*ONE_TIME, "C", "S")  # by spins, and compared with them
 LOADED = Variables(
     Variable("alpha", "", "patterns per spin besides those of the network", "1", "α"),
-    PARAMETERS,
+    *(row for row in PARAMETERS if row.name != "redrawn"),
 )
+SCANNED = tuple(row.name for row in LOADED)
 _TOKEN = "token step, 0 is the start"
 TIMES = Variables(
     Variable("time", "time", _TOKEN, "token", "t"),
