@@ -105,10 +105,10 @@ class ExtensiveSamples(points.TimedPoints):
         recall: SampledRecall = SampledRecall(),
         *,
         n_spins: Sequence[int],
-        alpha: points.Values,
-        beta: points.Values,
-        gamma: points.Values = 0.0,
-        epsilon: points.Values = 0.0,
+        alpha: points.ParameterValues,
+        beta: points.ParameterValues,
+        gamma: points.ParameterValues = 0.0,
+        epsilon: points.ParameterValues = 0.0,
         key: Key[Array, ""],
     ):
         grid = {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": epsilon}

@@ -14,7 +14,7 @@ from statmech_attn.dmft.extensive.ensembles import Ensemble
 from statmech_attn.dmft.extensive.loaded import loaded_network, LoadedNetwork
 from statmech_attn.dmft.extensive.moving import check_moving, moving_capacity
 from statmech_attn.dmft.extensive.options import Retrieval
-from statmech_attn.dmft.extensive.points import LOADED, LoadedPoints, Values
+from statmech_attn.dmft.extensive.points import LOADED, LoadedPoints, ParameterValues
 from statmech_attn.dmft.extensive.stationary import (
     Capacity,
     capacity,
@@ -95,13 +95,13 @@ class Capacities(LoadedPoints):
         ensemble: Ensemble,
         retrieval: Retrieval = Retrieval(),
         *,
-        beta: Values,
-        gamma: Values = 0.0,
+        beta: ParameterValues,
+        gamma: ParameterValues = 0.0,
         contexts: Sequence[int] | None = None,
     ):
         super().__init__(net, ensemble, retrieval.row, {"beta": beta, "gamma": gamma})
         self.patterns, self.retrieval = patterns, retrieval
-        contexts = contexts or [net.context]
+        contexts = [net.context] if contexts is None else list(contexts)
         if len(set(contexts)) < len(contexts):
             raise ValueError(f"contexts must be distinct; got {contexts}.")
         self.axes = {"context": contexts, **self._grid}

@@ -20,11 +20,11 @@ from statmech_attn.dmft.extensive.points import (
     LOADED,
     MEASURED,
     ONE_TIME,
+    ParameterValues,
     SCANNED,
     TimedPoints,
     TIMES,
     TWO_TIMES,
-    Values,
 )
 from statmech_attn.dmft.extensive.results import Trajectory
 from statmech_attn.dmft.extensive.sampled import POPULATION, solve, trajectory_bytes
@@ -125,10 +125,10 @@ class OrderParameters(TimedPoints):
         ensemble: Ensemble,
         recall: SolvedRecall = SolvedRecall(),
         *,
-        alpha: Values,
-        beta: Values,
-        gamma: Values = 0.0,
-        epsilon: Values = 0.0,
+        alpha: ParameterValues,
+        beta: ParameterValues,
+        gamma: ParameterValues = 0.0,
+        epsilon: ParameterValues = 0.0,
         key: Key[Array, ""] | None = None,
     ):
         if key is None and not ensemble.is_closed:

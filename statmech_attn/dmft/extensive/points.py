@@ -54,7 +54,7 @@ TIMES = Variables(
     Variable("pattern", "pattern", "pattern of the network", "1", "a"),
     Variable("age", "age", "age of the token that is read, 0 the newest", "token", "d"),
 )
-Values = float | Sequence[float] | np.ndarray
+ParameterValues = float | Sequence[float] | np.ndarray
 
 
 def label(name: str) -> tuple[str, str, str]:
@@ -87,7 +87,7 @@ class LoadedPoints(Points):
         net: Network,
         ensemble: Ensemble,
         row: int,
-        parameters: Mapping[str, Values],
+        parameters: Mapping[str, ParameterValues],
     ):
         if row >= net.n_patterns:
             raise ValueError(
@@ -146,7 +146,7 @@ class TimedPoints(LoadedPoints):
         net: Network,
         ensemble: Ensemble,
         recall: Recall,
-        parameters: Mapping[str, Values],
+        parameters: Mapping[str, ParameterValues],
     ):
         super().__init__(net, ensemble, recall.row, parameters)
         self.recall = recall
