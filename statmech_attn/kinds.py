@@ -357,8 +357,8 @@ KINDS = Rows(
         Kind(
             "extensive",
             table=f"{_STUDIES}.extensive_tables:ExtensiveStudy",
-            work=f"{_STUDIES}.extensive:ExtensiveWork",
-            variables=f"{_STUDIES}.extensive:VARIABLES",
+            work=f"{_STUDIES}.extensive:order_parameters",
+            variables="statmech_attn.dmft.extensive.order_parameters:VARIABLES",
             summary=f"{_EXTENSIVE}:THEORY",
             pictures=f"{_DRAWING}:EXTENSIVE",
             rows="noise_std",
@@ -366,8 +366,8 @@ KINDS = Rows(
         Kind(
             "extensive-simulation",
             table=f"{_STUDIES}.extensive_tables:ExtensiveSimulationStudy",
-            work=f"{_STUDIES}.extensive:ExtensiveSimulationWork",
-            variables=f"{_STUDIES}.extensive:SIMULATED",
+            work=f"{_STUDIES}.extensive:samples",
+            variables="statmech_attn.montecarlo.extensive_samples:VARIABLES",
             summary=f"{_EXTENSIVE}:SIMULATION",
             pictures=f"{_DRAWING}:EXTENSIVE_SIMULATION",
             rows="A_mean",
@@ -375,8 +375,8 @@ KINDS = Rows(
         Kind(
             "capacity",
             table=f"{_STUDIES}.extensive_tables:CapacityStudy",
-            work=f"{_STUDIES}.extensive:CapacityWork",
-            variables=f"{_STUDIES}.extensive:CAPACITY",
+            work=f"{_STUDIES}.extensive:capacities",
+            variables="statmech_attn.dmft.extensive.capacities:VARIABLES",
             summary=f"{_EXTENSIVE}:CAPACITIES",
             pictures=f"{_DRAWING}:CAPACITY",
             rows="capacity",

@@ -27,6 +27,7 @@ import xarray as xr
 
 from statmech_attn.comparison import visible
 from statmech_attn.comparison.trajectories import VERDICTS
+from statmech_attn.dmft.extensive import points
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import (
     bias_slope,
@@ -40,10 +41,7 @@ from statmech_attn.statistics import (
 )
 
 
-OBSERVABLES = ("m_o_se", "A", "weights", "C", "S")
 SAME = ("network", "ensemble", "start", "context")
-PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
-ONE_TIME = OBSERVABLES[:3]
 GROUP = "overlaps"  # name of what is summed over these; others are summed alone
 SPREAD = 0.1  # of overlaps, which lie in [-1, 1]
 FREE = 1e-9  # spread of what does not vary, as it is rounded
@@ -103,10 +101,7 @@ VARIABLES = Variables(
     Variable("verdict", "", "verdict", "1", "verdict", flags=VERDICTS, group=""),
     Variable("observable", "observable", "what is compared", "1", "X"),
     Variable("n_spins", "n_spins", "number of spins", "1", "N"),
-    Variable("alpha", "", "patterns per spin besides those of the network", "1", "α"),
-    Variable("beta", "", "inverse temperature of the output", "1", "β"),
-    Variable("gamma", "", "inverse temperature of attention", "1", "γ"),
-    Variable("epsilon", "", "weight of the positional part", "1", "ε"),
+    points.LOADED,
 )
 
 
@@ -126,10 +121,10 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     """
     theory = _matched(theory, simulation)
     steps = min(theory.sizes["time"], simulation.sizes["time"])
-    names = [n for n in OBSERVABLES if n in theory and f"{n}_mean" in simulation]
-    over = tuple(n for n in PARAMETERS if n in simulation.dims)
-    points = [_point(theory, simulation, name, over, steps) for name in names]
-    dataset = xr.concat(points, "observable", join="exact")
+    names = [n for n in points.MEASURED if n in theory and f"{n}_mean" in simulation]
+    over = tuple(n for n in points.SCANNED if n in simulation.dims)
+    compared = [_point(theory, simulation, name, over, steps) for name in names]
+    dataset = xr.concat(compared, "observable", join="exact")
     dataset = dataset.assign_coords(observable=names, n_spins=simulation.n_spins)
     dataset = _judged(dataset, int(simulation.attrs["samples"]))
     dataset = visible.judged(dataset, _deviations(theory, simulation, over, steps))
@@ -147,7 +142,7 @@ def _matched(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
                 f"{key} differs: theory has {theory.attrs[key]!r}, simulation "
                 f"{simulation.attrs[key]!r}."
             )
-    for name in PARAMETERS:
+    for name in points.SCANNED:
         wanted, known = (np.atleast_1d(x[name].values) for x in (simulation, theory))
         if absent := sorted(set(wanted) - set(known)):
             raise ValueError(
@@ -220,7 +215,7 @@ def _point(
             (over, np.asarray(part).reshape(shape)) for part in bias
         )
     coordinates = {name: simulation[name].values for name in over}
-    fixed = {n: simulation[n].values for n in PARAMETERS if n not in over}
+    fixed = {n: simulation[n].values for n in points.SCANNED if n not in over}
     return xr.Dataset(contents, coordinates | fixed)
 
 
@@ -228,15 +223,17 @@ def _deviations(
     theory: xr.Dataset, simulation: xr.Dataset, over, steps: int
 ) -> dict[str, dict[tuple[int, ...], Deviations]] | None:
     """Of every group and point where anything can be summed; None without samples."""
-    slope = f"_by_{PARAMETERS[0]}"
+    slope = f"_by_{points.SCANNED[0]}"
     known = [
-        n for n in OBSERVABLES if f"{n}_samples" in simulation and n + slope in theory
+        n
+        for n in points.MEASURED
+        if f"{n}_samples" in simulation and n + slope in theory
     ]
     if not known:
         return None
-    one_time = [n for n in ONE_TIME if n in known]
+    one_time = [n for n in points.ONE_TIME if n in known]
     groups = {GROUP: one_time} | {n: [n] for n in known if n not in one_time}
-    points: dict[str, dict[tuple[int, ...], Deviations]] = {x: {} for x in groups}
+    deviations: dict[str, dict[tuple[int, ...], Deviations]] = {x: {} for x in groups}
     for place in np.ndindex(tuple(simulation.sizes[name] for name in over)):
         at = dict(zip(over, place, strict=True))
         theory_there, spins = theory.isel(at), simulation.isel(at)
@@ -244,8 +241,8 @@ def _deviations(
         for group, names in groups.items():
             point = _summed(theory_there, spins, names, steps, sizes)
             if point is not None:
-                points[group][place] = point
-    return points
+                deviations[group][place] = point
+    return deviations
 
 
 def _rows(data: xr.Dataset, names: Sequence[str], form: str, steps: int) -> np.ndarray:
@@ -305,7 +302,7 @@ def _summed(theory, simulation, names, steps: int, sizes) -> Deviations | None:
     series = [slice(a, b) for a, b in zip(ends - lengths, ends) if b > a]
     if not series:
         return None
-    slopes = np.array([row(f"{{}}_by_{name}")[used] for name in PARAMETERS])
+    slopes = np.array([row(f"{{}}_by_{name}")[used] for name in points.SCANNED])
     slopes = np.where(np.isfinite(slopes), slopes, 0.0)
     return Deviations(samples[:, used], series, row("{}_error")[used], slopes)
 

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.comparison.trajectories import AGREED, TELLS, VERDICTS
+from statmech_attn.dmft import extensive
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import (
     Deviations,
@@ -26,7 +27,7 @@ from statmech_attn.statistics import (
 
 
 DRAWS = 4000  # of the noise, for the power
-PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
+PARAMETERS = extensive.points.SCANNED
 VARIABLES = Variables(
     Variable(
         "pooled_z", "summed",

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
         noise_start,
         noise_steps,
         NoiseBand,
+        OBSERVABLE_LABELS,
         OBSERVABLES,
         predictability_horizon,
         SCORE_LIMIT,
     )
-    from statmech_attn.dmft.labels import OBSERVABLE_LABELS, PARAMETERS
     from statmech_attn.dmft.mean_field import (
         advance,
         jacobian,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         network_attributes,
         network_digest,
         next_means,
+        PARAMETERS,
         Parameters,
         parameters,
         State,

@@ -56,7 +56,14 @@ from statmech_attn.dmft.network import (
 from statmech_attn.dmft.patterns import Patterns
 
 
-OBSERVABLES = ("A", "m_o_se", "m_v", "m_q", "m_k")
+OBSERVABLE_LABELS = {  # words and symbol
+    "A": ("attention", "A"),
+    "m_o_se": ("semantic output overlap", "m^{o,SE}"),
+    "m_v": ("value overlap", "m^v"),
+    "m_q": ("query overlap", "m^q"),
+    "m_k": ("key overlap", "m^k"),
+}
+OBSERVABLES = tuple(OBSERVABLE_LABELS)
 SCORE_LIMIT = 0.3  # of the spread of a score: variances are then off by a fifth at most
 
 

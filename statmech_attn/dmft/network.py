@@ -30,6 +30,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn.batches import add_in_turns, add_products, require_double, rng
 from statmech_attn.dmft.patterns import KINDS, PatternFile, Patterns
+from statmech_attn.labels import Variable, Variables
 
 
 MAX_WINDOW = 2**20  # numbers of an attention window
@@ -39,6 +40,12 @@ RANGES = {  # of parameters
     "epsilon": (lambda x: (x >= 0) & (x < 1), "lie in [0, 1)"),
     "redrawn": (lambda x: (x > 0) & (x <= 1), "lie in (0, 1]"),
 }
+PARAMETERS = Variables(
+    Variable("beta", "", "inverse temperature of the output", "1", "β"),
+    Variable("gamma", "", "inverse temperature of attention", "1", "γ"),
+    Variable("epsilon", "", "weight of the positional part", "1", "ε"),
+    Variable("redrawn", "", "probability with which a spin is redrawn", "1", "Δ"),
+)
 
 
 class Network(eqx.Module):
@@ -160,6 +167,43 @@ def network(patterns: Patterns, *, context: int) -> Network:
         output_rank=int(np.linalg.matrix_rank(_gram(patterns))),
         code_period=context if changes else 1,
     )
+
+
+def network_digest(net: Network) -> str:
+    """SHA-256 of a network's patterns and context, for the attribute `network`.
+
+    Args:
+        net: a network.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
+        >>> len(network_digest(net))
+        64
+    """
+    digest = hashlib.sha256(str(net.context).encode())
+    for array in (net.weighted, net.output, net.positional):
+        array = np.ascontiguousarray(np.asarray(array, "<f8")) + 0.0
+        digest.update(str(array.shape).encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def network_attributes(net: Network) -> dict[str, Any]:
+    """What files of a network say of it: its digest and its context.
+
+    Args:
+        net: a network.
+
+    Returns:
+        The attributes `network` and `context`.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
+        >>> network_attributes(net)["context"]
+        4
+    """
+    return {"network": network_digest(net), "context": net.context}
 
 
 def _gram(patterns: Patterns) -> Float[np.ndarray, "M M"]:
@@ -571,40 +615,3 @@ def contract(matrix: Float[Array, "*rows n"], x: Float[Array, "n *rest"]):
     columns = jnp.moveaxis(matrix, -1, 0).reshape(x.shape[:1] + rows + (1,) * len(rest))
     add = add_products if len(x) <= FEW else add_in_turns
     return add(columns, x.reshape(x.shape[:1] + (1,) * len(rows) + rest))
-
-
-def network_digest(net: Network) -> str:
-    """SHA-256 of a network's patterns and context, for the attribute `network`.
-
-    Args:
-        net: a network.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
-        >>> len(network_digest(net))
-        64
-    """
-    digest = hashlib.sha256(str(net.context).encode())
-    for array in (net.weighted, net.output, net.positional):
-        array = np.ascontiguousarray(np.asarray(array, "<f8")) + 0.0
-        digest.update(str(array.shape).encode() + array.tobytes())
-    return digest.hexdigest()
-
-
-def network_attributes(net: Network) -> dict[str, Any]:
-    """What files of a network say of it: its digest and its context.
-
-    Args:
-        net: a network.
-
-    Returns:
-        The attributes `network` and `context`.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
-        >>> network_attributes(net)["context"]
-        4
-    """
-    return {"network": network_digest(net), "context": net.context}

@@ -16,13 +16,14 @@ from statmech_attn.dmft.fluctuations import (
     noise_dimension,
     noise_start,
     noise_steps,
+    OBSERVABLE_LABELS,
     OBSERVABLES,
 )
-from statmech_attn.dmft.labels import OBSERVABLE_LABELS, PARAMETERS
 from statmech_attn.dmft.mean_field import advance, trajectory
 from statmech_attn.dmft.network import (
     Network,
     network_attributes,
+    PARAMETERS,
     Parameters,
     parameters,
     State,

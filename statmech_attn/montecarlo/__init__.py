@@ -22,8 +22,9 @@ if TYPE_CHECKING:
         Overlaps,
         simulate_extensive,
     )
+    from statmech_attn.montecarlo.extensive_samples import ExtensiveSamples
     from statmech_attn.montecarlo.nuts import Sampler, Transition
-    from statmech_attn.montecarlo.options import Sampling
+    from statmech_attn.montecarlo.options import SampledRecall, Sampling
     from statmech_attn.montecarlo.runs import (
         AVERAGES,
         layout,
@@ -48,6 +49,7 @@ __all__ = [
     "class_counts",
     "extensive_plan",
     "ExtensivePlan",
+    "ExtensiveSamples",
     "ExtensiveSimulation",
     "layout",
     "Moments",
@@ -59,6 +61,7 @@ __all__ = [
     "posteriors",
     "rows_of_a_call",
     "sample_weights",
+    "SampledRecall",
     "Sampler",
     "Sampling",
     "simulate",

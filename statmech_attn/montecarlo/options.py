@@ -1,8 +1,13 @@
-"""How a posterior is sampled; nothing slow is imported to read a study."""
+"""Options of sampling; nothing slow is imported to read a study."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+from annotated_types import Ge
 
 from statmech_attn.bpkr import estimates
+from statmech_attn.dmft.extensive import Recall
+from statmech_attn.options import Count
 
 
 class Sampling(NamedTuple):
@@ -25,3 +30,16 @@ class Sampling(NamedTuple):
     block: int = 100
     step_size: float | None = None
     evidence: bool = False
+
+
+@dataclass(frozen=True)
+class SampledRecall(Recall):
+    """Recall of networks of N spins, and how often it is sampled.
+
+    Attributes:
+        samples: draws of the patterns, for every N and point.
+        runs: runs of every sample.
+    """
+
+    samples: Annotated[int, Ge(2)] = 20
+    runs: Count = 1

@@ -7,9 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge, Le
 from pydantic import AllowInfNan, Discriminator, Field, model_validator, Tag
 
-from statmech_attn.options import Count, Positive, Seed, WholeNumber
+from statmech_attn.dmft.extensive import Recall, Retrieval, SolvedRecall
+from statmech_attn.montecarlo import SampledRecall
+from statmech_attn.options import Count, Seed
 from statmech_attn.studies.dmft_tables import NetworkStudy
-from statmech_attn.studies.tables import Axis, axis_form, Range, Table
+from statmech_attn.studies.tables import Axis, axis_form, chosen, of, Range, Table
 
 
 Correlation = Annotated[float, Ge(-1), Le(1)]
@@ -76,20 +78,13 @@ class LoadedParameters(Table, frozen=True):
     epsilon: Axis | None = None
 
 
-class LoadedRun(Table, frozen=True):
+class LoadedRun(of(Recall, "row", "overlap", "steps")):
     """What theory and simulation of patterns growing with N have in common.
 
     Attributes:
-        row: number of the network's pattern on which the start condenses, from 0.
-        overlap: overlap of the start with the outputs of pattern `row`, 1 where every
-            spin agrees with them.
-        steps (token): steps after the start.
         seed: seed of all random numbers of a run.
     """
 
-    row: WholeNumber = 0
-    overlap: Annotated[float, Ge(-1), Le(1)] = 1.0
-    steps: Count = 40
     seed: Seed = 0
 
 
@@ -110,18 +105,13 @@ RECOVERY = SEQUENCE | {
 }
 
 
-class ExtensiveRun(LoadedRun, frozen=True):
-    """[run] of the theory.
+class ExtensiveRun(of(SolvedRecall, "error", "trajectories", "two_times"), LoadedRun):
+    """[run] of the theory."""
 
-    Attributes:
-        error: largest standard error of m, A, C and weights that are sampled.
-        trajectories: sampled effective trajectories of a point at most.
-        two_times: whether arrays of two times are kept.
-    """
-
-    error: Positive = 0.01
-    trajectories: Annotated[int, Field(ge=2**17)] = 2**24
-    two_times: bool = True
+    @property
+    def recall(self) -> SolvedRecall:
+        """What is solved at every point."""
+        return chosen(SolvedRecall, self)
 
 
 class ExtensiveStudy(NetworkStudy, frozen=True):
@@ -143,20 +133,21 @@ class ExtensiveStudy(NetworkStudy, frozen=True):
         return {"seed": self.run.seed}
 
 
-class ExtensiveSimulationRun(LoadedRun, frozen=True):
+class ExtensiveSimulationRun(
+    of(SampledRecall, "samples", "runs", "two_times"), LoadedRun
+):
     """[run] of simulations.
 
     Attributes:
         n_spins: numbers N of spins.
-        samples: draws of the patterns, for every N and point.
-        runs: runs of every sample.
-        two_times: whether arrays of two times are kept.
     """
 
     n_spins: Annotated[list[Count], Field(min_length=1, examples=[[1000, 4000]])]
-    samples: Annotated[int, Field(ge=2)] = 20
-    runs: Count = 1
-    two_times: bool = True
+
+    @property
+    def recall(self) -> SampledRecall:
+        """What is simulated at every point."""
+        return chosen(SampledRecall, self)
 
 
 class ExtensiveSimulationStudy(NetworkStudy, frozen=True):
@@ -190,34 +181,24 @@ class CapacityParameters(Table, frozen=True):
     gamma: Axis = 0.0
 
 
-class CapacityRun(Table, frozen=True):
+class CapacityRun(of(Retrieval)):
     """[run] of the capacity.
 
     Attributes:
-        row: number of the network's pattern that is retrieved.
         contexts (token): lengths C of the context window; that of the network when left
             out.
-        begin: patterns per spin at which the retrieval state is sought, halved until
-            there is one.
-        lags (token): largest lag that is told from an infinite one; 8 (C - 1) when left
-            out.
-        at_rest: static spins, as in a Hopfield network; of identical patterns at
-            beta = inf.
-        moving: recall moves along the cycle, one pattern a token, instead of staying
-            with the pattern of `row`.
     """
 
-    row: WholeNumber = 0
     contexts: Annotated[list[Count], Field(min_length=1)] | None = None
-    begin: Positive = 0.05
-    lags: Count | None = None
-    at_rest: bool = False
-    moving: bool = False
+
+    @property
+    def retrieval(self) -> Retrieval:
+        """Of every point."""
+        return chosen(Retrieval, self)
 
     @model_validator(mode="after")
     def _stays_or_moves(self):
-        if self.at_rest and self.moving:
-            raise ValueError("at_rest and moving exclude each other")
+        self.retrieval
         return self
 
 

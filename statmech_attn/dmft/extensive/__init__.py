@@ -6,6 +6,8 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
+    from statmech_attn.dmft.extensive import points
+    from statmech_attn.dmft.extensive.capacities import Capacities
     from statmech_attn.dmft.extensive.closed import closed
     from statmech_attn.dmft.extensive.ensembles import (
         column_probabilities,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
         moving_capacity,
         MovingState,
     )
+    from statmech_attn.dmft.extensive.options import Recall, Retrieval, SolvedRecall
+    from statmech_attn.dmft.extensive.order_parameters import OrderParameters
     from statmech_attn.dmft.extensive.results import Trajectory, Values
     from statmech_attn.dmft.extensive.sampled import (
         POPULATION,
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "Capacities",
     "Capacity",
     "capacity",
     "check_moving",
@@ -69,10 +74,15 @@ __all__ = [
     "moving_capacity",
     "MovingState",
     "NoRetrieval",
+    "OrderParameters",
+    "points",
     "POPULATION",
+    "Recall",
     "require_overlap",
+    "Retrieval",
     "sampled",
     "solve",
+    "SolvedRecall",
     "Stationary",
     "stationary",
     "StationaryState",

@@ -44,6 +44,24 @@ class Ensemble(eqx.Module):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     @property
+    def description(self) -> str:
+        """In words; ensembles with the same words are the same.
+
+        Example:
+            >>> cycle().description, correlated(ov=0.5).description
+            ('cycle', 'ov = 0.5')
+        """
+        if self.is_cycle:
+            return "cycle"
+        pairs = itertools.combinations(range(4), 2)
+        correlated = [
+            f"{KINDS[x]}{KINDS[y]} = {rho:g}"
+            for x, y in pairs
+            if (rho := self.correlations[x, y])
+        ]
+        return ", ".join(correlated) or "independent"
+
+    @property
     def is_closed(self) -> bool:
         """Whether the response never returns to its own site, so that Gamma = 0."""
         return self.is_cycle or bool(self.correlations[O, V] == 0)
