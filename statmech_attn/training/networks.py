@@ -208,7 +208,9 @@ class TrainedNetworks(TaskPoints):
         seconds = trainer.block_seconds(problem, self.start(number, problem))
         blocks = self.descent.steps // self.descent.block_size
         overlaps = [size**2 for size in self.problem.sizes]
-        stored = sum(overlaps) + 3 * len(self.descent.recorded) + self.task.Y_test.size
+        curves = 3 * len(self.descent.recorded)
+        numbers = 5  # accuracies, gradient, steps, result
+        stored = sum(overlaps) + curves + self.task.Y_test.size + numbers
         return Pilot(seconds * blocks, trainer.memory, stored=8 * stored)
 
     def coordinates(self) -> dict[str, Any]:

@@ -268,7 +268,9 @@ def test_the_published_network_has_period_44(tmp_path):
         told = live.verdict({"beta": float(beta)})
         sentence = diagrams.explain(dataset, beta=float(beta))
         assert isinstance(sentence, str)
-        assert sentence.startswith(told["sentence"][:-1])
+        # The file has seen chaos for longer, from other starts.
+        verdict, _, _ = told["sentence"][:-1].partition("; the verdict has held")
+        assert sentence.startswith(verdict)
     assert live.verdict({"beta": 1.2645})["period"] == 44
     file.close()
     assert storage.read(tmp_path / "scan.h5").sel(beta=1.2645).period == 44

@@ -56,9 +56,12 @@ class Ended(NamedTuple):
         return self
 
     def _forecast(self) -> float:
-        """Megabytes that a run which is ready said to need."""
+        """Megabytes that a run which is ready said to need, of what is said so rounded."""
         said = re.search(r"([\d.]+) GiB of memory", self.said)
-        return float(said[1]) * 1024 if said and self.code == STOPPED else 0.0
+        if not said or self.code != STOPPED:
+            return 0.0
+        half_a_digit = 0.5 * 10.0 ** -len(said[1].partition(".")[2])
+        return 1024 * (float(said[1]) + half_a_digit)
 
 
 class Server:

@@ -219,7 +219,7 @@ def test_mistakes_are_named_with_what_is_allowed(changes, message):
         ({"task__readout": 40}, "readout must be .* a token below 9; got 40"),
         pytest.param(
             {"task__n_train": 20000, "run__kernels": True},
-            "kernels need .* GiB",
+            "kernels: they need .* GiB",
             marks=pytest.mark.slow,
         ),
     ],

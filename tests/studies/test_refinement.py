@@ -112,7 +112,8 @@ def test_a_line_is_refined_where_its_phase_changes():
     assert 5 < coarse.sizes["beta"] < 33 and coarse.phase.dims == ("beta",)
     same = fine.sel(beta=coarse.beta)
     for name, variable in coarse.data_vars.items():
-        np.testing.assert_array_equal(same[name].values, variable.values)
+        if name != "transient_probability":  # by the lifetimes of all points of a scan
+            np.testing.assert_array_equal(same[name].values, variable.values)
     assert coarse.level.values[[0, -1]].tolist() == [0, 0]
     assert (np.diff(coarse.beta) > 0).all()
 
