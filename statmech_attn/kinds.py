@@ -452,7 +452,7 @@ KINDS = Rows(
         ),
         Kind(
             "hysteresis",
-            variables=f"{_STUDIES}.hysteresis:VARIABLES",
+            variables="statmech_attn.dynamics.diagrams.hysteresis:VARIABLES",
             summary=f"{_SUMMARY}:HYSTERESIS",
             pictures=f"{_DRAWING}:HYSTERESIS",
             rows="number",
