@@ -299,7 +299,7 @@ _PRUNING = Kind(
     "pruning",
     task="*",
     table=f"{_STUDIES}.pruning_table:LearnedPruningStudy",
-    work=f"{_STUDIES}.pruning:LearnedPruningWork",
+    work=f"{_STUDIES}.pruning:work",
     variables=f"{_STUDIES}.pruning:VARIABLES",
     summary=f"{_LEARNING}:PRUNING",
     pictures=f"{_DRAWING}:PRUNING",
@@ -441,7 +441,7 @@ KINDS = Rows(
         _PRUNING._replace(
             task="one-shot",
             table=f"{_STUDIES}.pruning_table:PruningStudy",
-            work=f"{_STUDIES}.pruning:PruningWork",
+            work=f"{_STUDIES}.pruning:of_trained",
         ),
         _BASINS,
         _BASINS._replace(

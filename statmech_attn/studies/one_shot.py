@@ -62,6 +62,16 @@ class Source(NamedTuple):
         tests = self.images.tests(table.seed, restart, table.n_test)
         return Drawn(train, tests, self.description)
 
+    def attended(self, restart: int) -> Learning:
+        """All sets as the heads of a network attend them.
+
+        Raises:
+            ValueError: the network has learned nothing.
+        """
+        if restart not in usable(self.trained.results):
+            raise ValueError(f"training {restart} learned nothing that can be pruned.")
+        return attended(self.trained.transformers[restart], self.drawn(restart))
+
 
 def source(table: TrainedTask, trained: TrainedNetworks) -> Source:
     """Read the images.

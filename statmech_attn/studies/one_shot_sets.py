@@ -1,12 +1,12 @@
 """Images of a one-shot study, its keys, and its test sets by name."""
 
-import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 from jaxtyping import Array, Key
 
+from statmech_attn.batches import rng
 from statmech_attn.tasks import images, one_shot
 
 
@@ -68,20 +68,13 @@ class ImageSets(NamedTuple):
 
 
 def key_of(seed: int, purpose: str, number: int) -> Key[Array, ""]:
-    """Key of its own for each purpose of a seed, and for each network.
-
-    Numbering purposes would not do: `jax.random.split(key)[i]` is `fold_in(key, i)`,
-    so that a purpose could meet a point or a network of the same number.
+    """Key for each purpose of a seed, and for each network.
 
     Example:
-        >>> import jax
-        >>> purposes = "training tasks", "initial weights"
-        >>> a, b = (jax.random.key_data(key_of(0, p, 3)) for p in purposes)
-        >>> bool((a == b).any())
-        False
+        >>> key_of(0, "training set", 3).shape
+        ()
     """
-    key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(purpose.encode()))
-    return jax.random.fold_in(key, number)
+    return rng.key_for(jax.random.key(seed), purpose, number)
 
 
 def image_sets(

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import bpkr, plotting, storage, studies
+from statmech_attn.bpkr.pruned_networks import EXACT_LAW, RANDOM_ORDERS
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.scan.work import Chunk, Stopped
@@ -21,7 +22,6 @@ from statmech_attn.studies import (
     one_shot,
     one_shot_sets,
     one_shot_training,
-    pruning,
 )
 from statmech_attn.studies.one_shot_sets import key_of
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy, PRESETS
@@ -228,7 +228,7 @@ def test_every_stream_of_a_seed_begins_with_a_key_of_its_own(data, monkeypatch):
         work.start(number), work.tasks(number), work.tests(number)
         given |= {
             (purpose, number): key_of(0, purpose, number)
-            for purpose in (pruning.EXACT_LAW, pruning.RANDOM_ORDERS)
+            for purpose in (EXACT_LAW, RANDOM_ORDERS)
         }
         before = len(given)
         source.drawn(number)

@@ -81,8 +81,10 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
             or more than one parameter.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> from statmech_attn.dynamics import diagram, Plan
+        >>> import jax, jax.numpy as jnp
+        >>> from statmech_attn.dynamics import diagram
+        >>> from statmech_attn.dynamics.diagrams import Plan
+        >>> jax.config.update("jax_enable_x64", True)
         >>> cubic = lambda x, p: x + 0.1 * (p["force"] + x - x**3)
         >>> grid = {"force": np.linspace(-1, 1, 21)}
         >>> plan = Plan(transient=500, steps=500, exponents=1)
