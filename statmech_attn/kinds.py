@@ -430,7 +430,7 @@ KINDS = Rows(
             "training",
             task="one-shot",
             table=f"{_STUDIES}.one_shot_tables:OneShotTrainingStudy",
-            work=f"{_STUDIES}.one_shot_training:OneShotTrainingWork",
+            work=f"{_STUDIES}.one_shot_training:work",
             variables=f"{_STUDIES}.one_shot_training:VARIABLES",
             summary=f"{_LEARNING}:NETWORKS",
             pictures=f"{_DRAWING}:ONE_SHOT_TRAINING",
@@ -574,8 +574,8 @@ def of_study(name: object, task: object = None) -> Kind | None:
     """The row of a study file: of its task, of every task, or of none.
 
     Example:
-        >>> of_study("training", "one-shot").work.split(":")[1]
-        'OneShotTrainingWork'
+        >>> of_study("training", "one-shot").table.split(":")[1]
+        'OneShotTrainingStudy'
     """
     rows = {row.task: row for row in KINDS.named(name) if row.table}
     of_task = rows.get(task) if isinstance(task, str) else None

@@ -12,17 +12,18 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import bpkr, plotting, storage, studies, training
+from statmech_attn.batches import rng
 from statmech_attn.bpkr import pruning
 from statmech_attn.bpkr.pruned_networks import EXACT_LAW, ORDERS, RANDOM_ORDERS
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.work import Chunk
 from statmech_attn.studies import load_trained, one_shot
-from statmech_attn.studies.one_shot_sets import key_of
 from statmech_attn.tasks.one_shot import Setting
 
 
 slow = pytest.mark.slow  # a saddle point of its own takes long to compile
 
+KEY = jax.random.key(0)
 HEADS, SETS = (2, 2), ["omniglot", "omniglot-validation", "mnist"]
 STUDY = {
     "kind": "pruning",
@@ -203,7 +204,7 @@ def test_curves_begin_with_all_heads_and_then_lack_the_one_of_lowest_score(learn
 
 @slow
 def test_the_random_curve_is_the_mean_of_its_orders(source, learned):
-    orders = pruning.random_orders(key_of(0, RANDOM_ORDERS, 2), HEADS, 3)
+    orders = pruning.random_orders(rng.key_for(KEY, RANDOM_ORDERS, 2), HEADS, 3)
     first = learned.accuracy_pruned[1].isel(attention_head=orders[:, 0])
     curve = learned.accuracy_cumulative[1].sel(order="random", n_pruned=1)
     error = learned.accuracy_cumulative_stderr[1].sel(order="random", n_pruned=1)
@@ -257,7 +258,7 @@ def test_scores_of_the_exact_law_are_those_of_its_mean(folder, source):
     row = work.rows(Chunk(0, 0, 2, 3), None, lambda points: None, None)
     made = source.attended(2)
     problem = bpkr.Problem(*made.data, heads=HEADS, width=3, temperature=0.5)
-    key = key_of(0, EXACT_LAW, 2)
+    key = rng.key_for(KEY, EXACT_LAW, 2)
     drawn = problem.posterior(key, draws=40, warmup=40, chains=2)
     U, *_ = drawn.summary
     for name, expected in (("", U.mean), ("_stderr", U.stderr), ("_n_eff", U.n_eff)):
