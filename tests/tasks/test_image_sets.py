@@ -15,7 +15,7 @@ def drawn(seed, classes=3, images_of_each=4):
 
 SETTING = one_shot.Setting(image_size=8, patch=4, channels=1)
 SPLIT = images.Split(*map(drawn, range(3)))
-ELSEWHERE = {name: (drawn(seed, 2),) * 2 for name, seed in (("a", 3), ("b", 4))}
+ELSEWHERE = {name: (drawn(n, 2), drawn(n, 2)) for name, n in (("a", 3), ("b", 4))}
 KEY = jax.random.key(5)
 
 

@@ -1,5 +1,7 @@
 """Networks trained on one-shot tasks, on images drawn at random."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ SETTING = Setting(image_size=8, patch=4, channels=1)
 STEPS = Minibatches(
     learning_rate=0.01, steps=50, block=20, batch=16, validation_batches=2
 )
-SIZES = {"heads": (2, 2), "width": 6, "key_size": 5, "gain": 1.7}
+SIZES: dict[str, Any] = {"heads": (2, 2), "width": 6, "key_size": 5, "gain": 1.7}
 
 
 def drawn(seed, classes=4):
@@ -31,13 +33,13 @@ def drawn(seed, classes=4):
 
 
 SETS = ImageSets(
-    SETTING, images.Split(*map(drawn, range(3))), {"others": (drawn(3, 2),) * 2}
+    SETTING, images.Split(*map(drawn, range(3))), {"others": (drawn(3, 2), drawn(3, 2))}
 )
 
 
 def trainings(sets):
-    keys, numbers = jax.random.split(jax.random.key(0)), {"restarts": 2, "n_test": 40}
-    return OneShotNetworks(keys[0], sets, keys[1], STEPS, **SIZES, **numbers)
+    key, tasks = jax.random.split(jax.random.key(0))
+    return OneShotNetworks(key, sets, tasks, STEPS, **SIZES, restarts=2, n_test=40)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ def test_a_file_keeps_networks_from_images_of_ones_own(networks, dataset, tmp_pa
         for place, (x, y) in enumerate(networks.tests(number).values()):
             right = bpkr.accuracy(outputs(transformer, x), y)
             assert stored.accuracy_sets[number, place].item() == right
-    others = networks.images._replace(elsewhere={"others": (drawn(4, 2),) * 2})
+    others = networks.images._replace(elsewhere={"others": (drawn(4, 2), drawn(4, 2))})
     with pytest.raises(storage.StorageError):
         trainings(others).run(path)
 
