@@ -14,9 +14,9 @@ import jax
 import numpy as np
 
 from statmech_attn import studies
-from statmech_attn.studies.one_shot_sets import image_sets, key_of
-from statmech_attn.studies.one_shot_training import accuracy
-from statmech_attn.tasks import images, one_shot
+from statmech_attn.batches import rng
+from statmech_attn.tasks import image_sets, images, one_shot
+from statmech_attn.training import one_shot_networks
 
 
 KEPT = Path(__file__).resolve().parents[1] / "paper_figs" / "results"
@@ -28,7 +28,7 @@ TASKS = 4000  # of each network and set of characters
 def main() -> None:
     jax.config.update("jax_enable_x64", True)
     trained = studies.load_trained(KEPT / "one_shot_training-laptop.h5")
-    test = image_sets(trained.setting, trained.split, []).split.test
+    test = image_sets.read(trained.setting, trained.split, []).split.test
     greek = {name for name in test.names if name.startswith("Greek/")}
     sets = {
         "all test characters": {*test.names},
@@ -40,7 +40,9 @@ def main() -> None:
     for words, names in sets.items():
         found = np.array(
             [
-                accuracy(network, *tasks(test, names, trained.setting, number))
+                one_shot_networks.accuracy(
+                    network, *tasks(test, names, trained.setting, number)
+                )
                 for number, network in enumerate(trained.transformers)
             ]
         )
@@ -57,7 +59,7 @@ def tasks(
     chosen = images.ImageClasses(
         tuple(test.names[row] for row in rows), test.images[rows]
     )
-    key = key_of(0, "tasks without lookalikes", number)
+    key = rng.key_for(jax.random.key(0), "tasks without lookalikes", number)
     return one_shot.draw(key, chosen, setting, examples=TASKS)
 
 

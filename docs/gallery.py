@@ -20,7 +20,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import statmech_attn
-from statmech_attn import cli, comparison, plotting, storage, studies
+from statmech_attn import cli, comparison, dynamics, plotting, storage, studies
 from statmech_attn.explore import export
 from statmech_attn.tasks import arrays
 
@@ -340,15 +340,15 @@ DYNAMICS = (
     Row(
         "hysteresis",
         [UP, DOWN],
-        lambda a, b: plotting.hysteresis(studies.compare_sweeps(a, b)),
-        "hysteresis(studies.compare_sweeps(a, b))",
+        lambda a, b: plotting.hysteresis(dynamics.diagrams.compare_sweeps(a, b)),
+        "hysteresis(dynamics.diagrams.compare_sweeps(a, b))",
         "04_phases",
     ),
     Row(
         "sweep_samples",
         [UP, DOWN],
-        lambda a, b: plotting.sweep_samples(studies.compare_sweeps(a, b)),
-        "sweep_samples(studies.compare_sweeps(a, b))",
+        lambda a, b: plotting.sweep_samples(dynamics.diagrams.compare_sweeps(a, b)),
+        "sweep_samples(dynamics.diagrams.compare_sweeps(a, b))",
         "04_phases",
     ),
     Row("chaos_indicators", [INDICATORS]),
@@ -573,7 +573,7 @@ def _call(row: Row) -> list[str]:
     """The lines of Python that draw a row."""
     letters = "abcdefgh"[: len(row.sources)]
     call = row.call or f"{row.function}({', '.join(letters)})"
-    used = "plotting, storage" + (", studies" if "studies." in call else "")
+    used = ("dynamics, " if "dynamics." in call else "") + "plotting, storage"
     read = [
         f'{letter} = storage.read("{source.file}")'
         for letter, source in zip(letters, row.sources, strict=True)

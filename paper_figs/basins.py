@@ -1,6 +1,6 @@
 """Basin fractions and lifetimes along beta, and the hysteresis of two sweeps."""
 
-from statmech_attn import plotting, studies
+from statmech_attn import dynamics, plotting
 from statmech_attn.cli import Script
 
 
@@ -11,7 +11,8 @@ def main(arguments=None):
     long = script.study("analysis/lifetimes.toml")
     script.save(plotting.lifetimes(long), "lifetimes")
     sweeps = (script.study(f"analysis/sweep_{way}.toml") for way in ("up", "down"))
-    script.save(plotting.hysteresis(studies.compare_sweeps(*sweeps)), "hysteresis")
+    compared = dynamics.diagrams.compare_sweeps(*sweeps)
+    script.save(plotting.hysteresis(compared), "hysteresis")
 
 
 if __name__ == "__main__":

@@ -299,7 +299,7 @@ _PRUNING = Kind(
     "pruning",
     task="*",
     table=f"{_STUDIES}.pruning_table:LearnedPruningStudy",
-    work=f"{_STUDIES}.pruning:LearnedPruningWork",
+    work=f"{_STUDIES}.pruning:work",
     variables=f"{_STUDIES}.pruning:VARIABLES",
     summary=f"{_LEARNING}:PRUNING",
     pictures=f"{_DRAWING}:PRUNING",
@@ -430,7 +430,7 @@ KINDS = Rows(
             "training",
             task="one-shot",
             table=f"{_STUDIES}.one_shot_tables:OneShotTrainingStudy",
-            work=f"{_STUDIES}.one_shot_training:OneShotTrainingWork",
+            work=f"{_STUDIES}.one_shot_training:work",
             variables=f"{_STUDIES}.one_shot_training:VARIABLES",
             summary=f"{_LEARNING}:NETWORKS",
             pictures=f"{_DRAWING}:ONE_SHOT_TRAINING",
@@ -441,7 +441,7 @@ KINDS = Rows(
         _PRUNING._replace(
             task="one-shot",
             table=f"{_STUDIES}.pruning_table:PruningStudy",
-            work=f"{_STUDIES}.pruning:PruningWork",
+            work=f"{_STUDIES}.pruning:of_trained",
         ),
         _BASINS,
         _BASINS._replace(
@@ -452,7 +452,7 @@ KINDS = Rows(
         ),
         Kind(
             "hysteresis",
-            variables=f"{_STUDIES}.hysteresis:VARIABLES",
+            variables="statmech_attn.dynamics.diagrams.hysteresis:VARIABLES",
             summary=f"{_SUMMARY}:HYSTERESIS",
             pictures=f"{_DRAWING}:HYSTERESIS",
             rows="number",
@@ -574,8 +574,8 @@ def of_study(name: object, task: object = None) -> Kind | None:
     """The row of a study file: of its task, of every task, or of none.
 
     Example:
-        >>> of_study("training", "one-shot").work.split(":")[1]
-        'OneShotTrainingWork'
+        >>> of_study("training", "one-shot").table.split(":")[1]
+        'OneShotTrainingStudy'
     """
     rows = {row.task: row for row in KINDS.named(name) if row.table}
     of_task = rows.get(task) if isinstance(task, str) else None

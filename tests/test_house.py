@@ -50,10 +50,6 @@ FLOORS = (
 )
 # Imports past a face that are wanted, each with its reason.
 ALLOWED = {
-    "analysis/one_shot_lookalikes.py": {
-        "studies.one_shot_sets": "redraws the tasks of a study, of some classes only",
-        "studies.one_shot_training": "counts right answers as this study does",
-    },
     "analysis/one_shot_numbers.py": {
         "plotting.one_shot": "prints the numbers behind a figure, as it draws them",
         "plotting.pruning": "prints the numbers behind a figure, as it draws them",

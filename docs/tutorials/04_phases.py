@@ -197,10 +197,7 @@ for way in ("up", "down"):
     }
     sweeps.append(statmech_attn.run(sweep, progress=False))
 
-from statmech_attn import studies
-
-
-plotting.hysteresis(studies.compare_sweeps(*sweeps))
+plotting.hysteresis(dynamics.diagrams.compare_sweeps(*sweeps))
 
 # %%
 # Where to go next

@@ -188,9 +188,9 @@ axis.legend()
 plt.show()
 
 # %%
-# A study does the same from a file of arrays, with names of heads and tables:
-# ``statmech-attn new pruning --task arrays``.  ``statmech-attn score FILE.npz`` gives
-# the scores of any trained model.
+# ``bpkr.PrunedNetworks`` does the same with errors, also for networks of one's own,
+# and a study from a file of arrays: ``statmech-attn new pruning --task arrays``.
+# ``statmech-attn score FILE.npz`` gives the scores of any trained model.
 #
 # How many examples are enough?
 # -----------------------------

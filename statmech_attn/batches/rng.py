@@ -1,4 +1,4 @@
-"""Random numbers of any shape from a few compiled programs.
+"""Random keys by purpose; random numbers of any shape from a few compiled programs.
 
 A program that draws takes half a second to compile, whatever it draws, and JAX makes
 one for every shape.  A number of its generator depends on the key and on its place in
@@ -8,6 +8,7 @@ to the last bit; inside of a program they are drawn by it.
 """
 
 import math
+import zlib
 from collections.abc import Callable, Sequence
 
 import jax
@@ -18,6 +19,29 @@ from jaxtyping import Array, Bool, Float, Key
 
 SHORTEST = 2**14
 LONGEST = 2**22  # longer arrays take more time and memory than their program
+
+
+def key_for(key: Key[Array, ""], purpose: str, number: int) -> Key[Array, ""]:
+    """A key for each purpose of a key, and for each network or point.
+
+    Numbering purposes would not do: `jax.random.split(key)[i]` is `fold_in(key, i)`,
+    so that a purpose could meet a point or a network of the same number.
+
+    Args:
+        key: random key of JAX.
+        purpose: in words.
+        number: of the network or the point.
+
+    Example:
+        >>> import jax
+        >>> purposes = "training tasks", "initial weights"
+        >>> keys = [key_for(jax.random.key(0), p, 3) for p in purposes]
+        >>> a, b = map(jax.random.key_data, keys)
+        >>> bool((a == b).any())
+        False
+    """
+    key = jax.random.fold_in(key, zlib.crc32(purpose.encode()))
+    return jax.random.fold_in(key, number)
 
 
 def normal(

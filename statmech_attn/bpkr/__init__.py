@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         newton,
         points,
         prior,
+        pruned_networks,
         pruning,
         saddle_points,
         selection,
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
         projections_from_linear,
         projections_from_torch,
     )
+    from statmech_attn.bpkr.pruned_networks import PrunedNetworks
     from statmech_attn.bpkr.saddle_points import SaddlePoints
     from statmech_attn.bpkr.scores import by_head, head_floors, HeadScores, score
     from statmech_attn.bpkr.selection import model_selection, ModelSelection
@@ -157,6 +159,8 @@ __all__ = [
     "projections_from_flax",
     "projections_from_linear",
     "projections_from_torch",
+    "pruned_networks",
+    "PrunedNetworks",
     "pruning",
     "RESULTS",
     "saddle_points",

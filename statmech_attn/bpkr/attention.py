@@ -160,6 +160,21 @@ def path_names(counts: Sequence[int], skip=None) -> list[str]:
     return ["-".join(map(str, path)) for path in itertools.product(*heads)]
 
 
+def head_names(counts: Sequence[int], skip=None) -> list[str]:
+    """Names of all heads, layer by layer: layer.head, both counted from one.
+
+    Args:
+        counts: heads per layer.
+        skip: as in `Problem`; a skip connection is head 0 of its layer.
+
+    Example:
+        >>> head_names((1, 2), skip=(0.5, 0))
+        ['1.0', '1.1', '2.1', '2.2']
+    """
+    layers = enumerate(zip(counts, skips(skip, len(counts)), strict=True), 1)
+    return [f"{layer}.{h}" for layer, (H, b) in layers for h in path_names([H], b)]
+
+
 def attention_matrix(
     x: Float[Array, "P N_0 T"],
     head: Float[Array, "N_0 N_0"],

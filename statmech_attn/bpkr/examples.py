@@ -1,5 +1,6 @@
 """Training and test examples of Bayesian learning, with the heads that attend them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn.bpkr import prior
 from statmech_attn.bpkr.problem import Problem
+from statmech_attn.scan import fingerprint
 
 
 Attended = tuple[Float[Array, "Q N_0 Pi"], Float[Array, " Q"]]
@@ -45,6 +47,11 @@ class Learning(NamedTuple):
     choices: Mapping[str, str] = {}
     names: tuple[str, ...] = ()
     skip: float | Sequence[float] = 0.0
+
+    @property
+    def described(self) -> str:
+        """The description, as files have it."""
+        return self.description or json.dumps({"sha256": fingerprint(self)})
 
     @property
     def skips(self) -> prior.Skip:

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech_attn.bpkr.attention import path_names
+from statmech_attn.bpkr.attention import head_names, path_names
 from statmech_attn.bpkr.examples import Learning
 from statmech_attn.bpkr.predictor import Theory
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.scores import head_floors
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.scan import Contents, FAILURE, fingerprint, Points
+from statmech_attn.scan import Contents, FAILURE, Points
 
 
 RANKS = 50  # eigenvectors of a kernel whose overlap is kept, at most
@@ -201,12 +201,7 @@ class LearningPoints(Points):
             if len(outputs) > 1:
                 paths = [f"{path}:{output}" for path in paths for output in outputs]
             names |= {f"path_{l + 1}": paths, f"path_{l + 1}_pair": paths}
-        names["attention_head"] = [
-            f"{layer}.{head}"
-            for layer, (count, b) in enumerate(zip(heads, skips), 1)
-            for head in path_names([count], b)
-        ]
-        return names
+        return names | {"attention_head": head_names(heads, skips)}
 
     def inner_dims(self, name: str, rows: np.ndarray) -> tuple[str, ...]:
         if name == "U_a" and self.problem.outputs > 1:
@@ -241,8 +236,7 @@ class TaskPoints(LearningPoints):
         **axes: Sequence | np.ndarray,
     ):
         self.task = task
-        description = task.description or json.dumps({"sha256": fingerprint(task)})
-        about = {"task": description, **about}
+        about = {"task": task.described, **about}
         problem = task.posed(variances=variances, **grid.point(0))
         super().__init__(problem, grid, about=about, **axes)
 

@@ -59,7 +59,7 @@ def hysteresis(
     """
     text = _study_of("hysteresis", {"up": up, "down": down})
     storage.check_output(output, study=text, overwrite=overwrite, inputs=(up, down))
-    intervals = studies.compare_sweeps(_read(up), _read(down))
+    intervals = dynamics.diagrams.compare_sweeps(_read(up), _read(down))
     storage.write(output, intervals, study=text, overwrite=overwrite)
     _print_summary(intervals)
     out.say(f"wrote {output}")

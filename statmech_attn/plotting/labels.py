@@ -10,7 +10,7 @@ from statmech_attn.plotting import style
 
 def is_own(dataset: xr.Dataset) -> bool:
     """Whether a file is of a system of one's own rather than of a network."""
-    return "system" in dataset.attrs or dataset.attrs.get("kind") == "diagram"
+    return "unit" in dataset.attrs  # of a step, which of a network is a token
 
 
 def label(dataset: xr.Dataset, name: str) -> str:
@@ -36,9 +36,11 @@ def many(steps: xr.DataArray) -> str:
 
 def shown(dataset: xr.Dataset, samples: str = "strobe") -> str:
     """Words of the observable that the samples of a file show."""
-    if "system" not in dataset.attrs:
-        return label(dataset, "section")
+    if not is_own(dataset):
+        return style.WORDS["section"]
     strobe = dataset[samples].attrs
+    if "system" not in dataset.attrs:
+        return symbol(strobe["symbol"])
     words = strobe["long_name"].partition(" at the clock")[0]
     return worded(words, strobe["symbol"], unit_of(strobe))
 

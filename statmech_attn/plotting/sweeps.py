@@ -8,6 +8,7 @@ upward and the second downward (analysis/pe5_sweeps.py), and files of kind
 import xarray as xr
 from matplotlib.figure import Figure
 
+from statmech_attn.dynamics.diagrams import compare_sweeps
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.basins import sweep_samples
 from statmech_attn.plotting.bifurcation import (
@@ -18,7 +19,6 @@ from statmech_attn.plotting.bifurcation import (
 )
 from statmech_attn.plotting.continuation import bifurcation_points, branches
 from statmech_attn.plotting.sheets import Given
-from statmech_attn.studies import compare_sweeps
 
 
 HEIGHTS = (0.13, 1.0, 0.6, 0.6)

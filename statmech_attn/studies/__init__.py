@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from statmech_attn.reporting import Reporter, Silent
     from statmech_attn.studies import files, guard, records, reference, templates
     from statmech_attn.studies.files import compute, holds, produce
-    from statmech_attn.studies.hysteresis import compare_sweeps
     from statmech_attn.studies.matching import rematch
     from statmech_attn.studies.one_shot_tables import PRESETS as ONE_SHOT_PRESETS
     from statmech_attn.studies.running import run, work
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "compare_sweeps",
     "compute",
     "Count",
     "dump",

@@ -18,13 +18,14 @@ from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import Attended, Learning
-from statmech_attn.studies.one_shot_sets import CHOICES, image_sets, ImageSets, MAIN
 from statmech_attn.studies.trained import load_trained, LOST, TrainedNetworks, usable
 from statmech_attn.studies.trained_tables import RestartTask, TrainedTask
-from statmech_attn.tasks import one_shot
+from statmech_attn.tasks import image_sets, one_shot
 from statmech_attn.training import attention_heads, Transformer
 
 
+# Test sets that choose the temperature.
+CHOICES = {"validation": image_sets.VALIDATION, "published": image_sets.MAIN}
 BATCH = 50  # examples whose attention is held at once
 
 
@@ -46,7 +47,7 @@ class Source(NamedTuple):
 
     table: TrainedTask
     trained: TrainedNetworks
-    images: ImageSets
+    images: image_sets.ImageSets
 
     @property
     def description(self) -> dict[str, Any]:
@@ -57,10 +58,20 @@ class Source(NamedTuple):
 
     def drawn(self, restart: int) -> Drawn:
         """Training set and test sets for the heads of a network."""
-        table = self.table
-        train = self.images.train(table.seed, restart, table.n_train)
-        tests = self.images.tests(table.seed, restart, table.n_test)
+        table, key = self.table, jax.random.key(self.table.seed)
+        train = self.images.train(key, restart, table.n_train)
+        tests = self.images.tests(key, restart, table.n_test)
         return Drawn(train, tests, self.description)
+
+    def attended(self, restart: int) -> Learning:
+        """All sets as the heads of a network attend them.
+
+        Raises:
+            ValueError: the network has learned nothing.
+        """
+        if restart not in usable(self.trained.results):
+            raise ValueError(f"training {restart} learned nothing that can be pruned.")
+        return attended(self.trained.transformers[restart], self.drawn(restart))
 
 
 def source(table: TrainedTask, trained: TrainedNetworks) -> Source:
@@ -70,7 +81,7 @@ def source(table: TrainedTask, trained: TrainedNetworks) -> Source:
         ValueError: images that are missing, or too few for the split.
     """
     drawn_from = trained.setting, trained.split, table.elsewhere, trained.turned
-    return Source(table, trained, image_sets(*drawn_from))
+    return Source(table, trained, image_sets.read(*drawn_from))
 
 
 def learning(table: RestartTask) -> Learning:
@@ -131,7 +142,7 @@ def attended(transformer: Transformer, examples: Drawn) -> Learning:
     described = examples.description | {"attention_sha256": digest.hexdigest()}
     return Learning(
         *attend(examples.train),
-        *sets[MAIN],
+        *sets[image_sets.MAIN],
         bpkr.head_counts(heads),
         json.dumps(described),
         sets,

@@ -1,291 +1,33 @@
-"""Training of attention networks, heads included, on one-shot image classification."""
-
-import hashlib
-import json
-import time
-from collections.abc import Mapping
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any
+"""Studies of one-shot training: networks, heads included, on classes of images."""
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Key
 
-from statmech_attn import bpkr
-from statmech_attn.batches import once
-from statmech_attn.bpkr import points
-from statmech_attn.labels import Variable, Variables
-from statmech_attn.reporting import Silent
-from statmech_attn.scan import Arrays, lacking, Pilot, Points, Tick
-from statmech_attn.statistics import share_error
-from statmech_attn.storage import BlockFolder, BlockMemory
-from statmech_attn.studies import build, spec
-from statmech_attn.studies.one_shot_sets import image_sets, key_of
+from statmech_attn.studies import spec
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
 from statmech_attn.studies.tables import chosen
-from statmech_attn.tasks import images, one_shot
-from statmech_attn.training import (
-    ClassPatches,
-    DIVERGED,
-    initial,
-    Learnt,
-    Minibatches,
-    networks,
-    outputs,
-    PILOT_STEPS,
-    precision_here,
-    StochasticTrainer,
-    token_codes,
-    Transformer,
-    value_weights,
-)
+from statmech_attn.tasks import image_sets, one_shot
+from statmech_attn.training import Minibatches, one_shot_networks
 
 
-AT_ONCE = 250  # tasks of a test set
-_CURVE = "constant after the end of a run"
-_BEST = "float32, at the best step"
-VARIABLES = Variables(
-    Variable(
-        "query_{l}", "restart head_{l} key_dimension input",
-        "query matrices of layer {l}", "1", "Q_{l}", note=_BEST,
-    ),
-    Variable(
-        "key_{l}", "restart head_{l} key_dimension input", "key matrices of layer {l}",
-        "1", "K_{l}", note=_BEST,
-    ),
-    Variable(
-        "value_0", "restart neuron input", "value matrices of layer 0", "1", "V_0",
-        note=_BEST,
-    ),
-    Variable(
-        "value_{l}", "restart head_{l} neuron neuron_in", "value matrices of layer {l}",
-        "1", "V_{l}", note=_BEST,
-    ),
-    Variable(
-        "readout", "restart neuron", "weights of the readout", "1", "a", note=_BEST
-    ),
-    Variable(
-        "loss", "restart step", "squared errors of the training tasks, mean", "1", "L",
-        group="",
-        note=f"since the record before, at step 0 of validation tasks; {_CURVE}",
-    ),
-    Variable(
-        "loss_validation", "restart step",
-        "squared errors of the validation tasks, mean", "1", "L", group="", note=_CURVE,
-    ),
-    Variable(
-        "accuracy_validation", "restart step",
-        "share of validation tasks with the right sign", "1", "accuracy", group="",
-        note=_CURVE,
-    ),
-    Variable(
-        "output_rms", "restart step", "root mean square of f on the validation tasks",
-        "1", "rms f", group="", note=_CURVE,
-    ),
-    Variable(
-        "accuracy_sets", "restart test_set", "share of a test set with the right sign",
-        "1", "accuracy", "_stderr", group="", note="binomial error",
-    ),
-    Variable(
-        "best_step", "restart", "step with the most validation tasks right", "1", "n",
-        group="",
-    ),
-    networks.STEPS._replace(dims="restart"),
-    networks.RESULT._replace(
-        dims="restart",
-        note=f"{networks.RESULT.note}; vanished: outputs below 0.05 (rms)",
-    ),
-    *(row._replace(group=None) for row in points.order_parameters("restart")),
-    build.FAILURE,
-    networks.STEP,
-    networks.RESTART,
-    Variable("path_{l}", "path_{l}", "attention path from layer {l} on", "1", "π"),
-    Variable(
-        "path_{l}_pair", "path_{l}_pair", "attention path from layer {l} on", "1", "π"
-    ),
-    Variable("head_{l}", "head_{l}", "head of layer {l}", "1", "h"),
-    Variable("test_set", "test_set", "classes that the test tasks are made of", "1",
-             "set"),
-)  # fmt: skip
-_outputs = jax.jit(outputs)
+VARIABLES = one_shot_networks.VARIABLES
 
 
-class OneShotTrainingWork(Points):
-    """Networks from initial weights of their own, each with its own tasks."""
+def work(study: OneShotTrainingStudy) -> one_shot_networks.OneShotNetworks:
+    """The trainings that a study asks for.
 
-    title = "training"
-    variables = VARIABLES
-    keeps_blocks = True
-    empty: Mapping[str, int] = {"training_result": -1, "best_step": -1}
-
-    def __init__(self, study: OneShotTrainingStudy):
-        """Read the images; `ValueError` for impossible settings."""
-        self.study, self.options = study, study.run
-        self.axes = {"restart": np.arange(study.run.restarts)}
-        self.choices = chosen(Minibatches, study.run)
-        task = study.task
-        setting = chosen(one_shot.Setting, task)
-        self.images = image_sets(setting, task.split, task.elsewhere, task.turned)
-
-    def identity(self) -> dict[str, Any]:
-        return self.study.identity()
-
-    @property
-    def setting(self) -> one_shot.Setting:
-        return self.images.setting
-
-    def tests(self, number: int) -> dict[str, one_shot.Examples]:
-        """Tasks of every test set for a network."""
-        task = self.study.task
-        return self.images.tests(task.seed, number, task.n_test)
-
-    @once
-    def trainer(self) -> StochasticTrainer:
-        """The compiled descent."""
-        parts = self.images.split
-        one_channel = replace(self.setting, channels=1)
-        cut = lambda classes: jnp.asarray(
-            one_shot.patches(classes.images, one_channel), jnp.float32
-        )
-        codes = token_codes(one_shot.codes(self.setting))
-        patches = ClassPatches(cut(parts.train), cut(parts.validation), codes)
-        return StochasticTrainer(
-            self.choices,
-            patches,
-            self.start(0),
-            key_of(self.study.task.seed, "validation tasks", 0),
-        )
-
-    def start(self, number: int) -> Transformer:
-        """Initial weights of a network."""
-        return initial(
-            key_of(self.options.seed, "initial weights", number),
-            n_inputs=self.setting.n_inputs,
-            gain=self.options.gain,
-            **self.study.network.model_dump(),
-        )
-
-    def tasks(self, number: int) -> Key[Array, ""]:
-        """Key of the tasks that a network learns from."""
-        return key_of(self.options.seed, "training tasks", number)
-
-    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
-        after = lambda steps: tick(steps / self.choices.steps)
-        store = self._store(number, folder)
-        start = self.start(number)
-        return self._described(
-            number, self.trainer.run(self.tasks(number), start, store, after)
-        )
-
-    def _store(self, number: int, folder: Path | None):
-        """Where blocks are kept."""
-        if folder is None:
-            return BlockMemory(warmup=0)
-        given = json.dumps([self.images.digests, precision_here(self.choices), number])
-        return BlockFolder(
-            folder,
-            warmup=0,
-            report=Silent(),
-            run=hashlib.sha256(given.encode()).hexdigest(),
-            study=spec.dump(self.study.model_dump(exclude_none=True)),
-        )
-
-    def _described(self, number: int, trained: Learnt) -> dict[str, Any]:
-        """What is stored of a network; no numbers where the descent diverged."""
-        U, U_a = bpkr.order_parameters(value_weights(trained.weights))
-        described = named(trained.weights) | {f"U_{l}": x for l, x in enumerate(U, 1)}
-        described["U_a"] = U_a
-        described["accuracy_sets"] = np.array(
-            [accuracy(trained.weights, *x) for x in self.tests(number).values()]
-        )
-        if trained.result == DIVERGED:
-            described = {
-                name: np.full(np.shape(x), np.nan, np.asarray(x).dtype)
-                for name, x in described.items()
-            }
-        right = described["accuracy_sets"]
-        return described | {
-            "accuracy_sets_stderr": share_error(right, self.study.task.n_test),
-            "loss": trained.loss,
-            "accuracy_validation": trained.accuracy,
-            "output_rms": trained.output_rms,
-            "loss_validation": trained.loss_validation,
-            "best_step": np.int64(trained.best_step),
-            "training_steps": np.int64(trained.steps),
-            "training_result": np.int8(trained.result),
-        }
-
-    def not_finite(self, arrays: Arrays) -> np.ndarray:
-        """Without numbers though it did not diverge."""
-        lost = lacking(arrays, "readout", "U_1", "accuracy_sets")
-        return lost & (arrays["training_result"] != DIVERGED)
-
-    def pilot(self) -> Pilot:
-        """A few steps with the validations between them, and a validation alone."""
-        trainer = self.trainer
-        state, _ = trainer.start(self.tasks(0), self.start(0))
-        clock = time.perf_counter()
-        trainer.start(self.tasks(0), self.start(0))
-        validation = time.perf_counter() - clock
-        clock = time.perf_counter()
-        _, records = trainer.advance(trainer.near_the_end(state))
-        validations = int(np.isfinite(records["accuracy"]).sum())
-        steps = time.perf_counter() - clock - validations * validation
-        step = max(steps, 0) / min(PILOT_STEPS, self.choices.steps)
-        count = len(self.choices.recorded)
-        weights = sum(x.size for x in jax.tree.leaves(state.weights))
-        return Pilot(
-            step * self.choices.steps + validation * count,
-            trainer.memory,
-            stored=4 * weights + 4 * 4 * count,
-        )
-
-    def attributes(self) -> dict[str, Any]:
-        return {
-            "kind": self.study.kind,
-            "task": self.description(),
-            "settings": spec.dump(self.study.model_dump(exclude_none=True)),
-            "images_sha256": json.dumps(self.images.digests),
-            "precision": precision_here(self.choices),
-        }
-
-    def description(self) -> str:
-        """The task, with its number of training characters, and the network as JSON."""
-        described = {"name": "one-shot"} | asdict(self.setting)
-        task, characters = self.study.task, len(self.images.split.train.names)
-        if task.turned:
-            described["turned"], characters = True, characters // images.ORIENTATIONS
-        described |= {"split": task.split, "characters": characters}
-        return json.dumps(described | self.study.network.model_dump())
-
-    def coordinates(self) -> dict[str, Any]:
-        heads = self.study.network.heads
-        coordinates: dict[str, Any] = {
-            "step": np.array(self.choices.recorded),
-            "test_set": self.images.tested,
-        }
-        for l, count in enumerate(heads):
-            names = bpkr.path_names(heads[l:])
-            coordinates |= dict.fromkeys((f"path_{l + 1}", f"path_{l + 1}_pair"), names)
-            coordinates[f"head_{l + 1}"] = [f"{l + 1}.{h + 1}" for h in range(count)]
-        return coordinates
-
-
-def accuracy(transformer: Transformer, x, y) -> float:
-    """Share of tasks with the right sign of f."""
-    f = [
-        _outputs(transformer, x[first : first + AT_ONCE])
-        for first in range(0, len(x), AT_ONCE)
-    ]
-    return bpkr.accuracy(jnp.concatenate(f), jnp.asarray(y))
-
-
-def named(transformer: Transformer) -> dict[str, np.ndarray]:
-    """The weights of a network by the names they are stored under."""
-    weights = {"value_0": transformer.V_0, "readout": transformer.a}
-    layers = zip(transformer.queries, transformer.keys, transformer.V, strict=True)
-    for l, (query, key, value) in enumerate(layers, 1):
-        weights |= {f"query_{l}": query, f"key_{l}": key, f"value_{l}": value}
-    return {name: np.asarray(x) for name, x in weights.items()}
+    Raises:
+        ValueError: impossible settings, or images that are not there.
+    """
+    task, run = study.task, study.run
+    setting = chosen(one_shot.Setting, task)
+    return one_shot_networks.OneShotNetworks(
+        jax.random.key(run.seed),
+        image_sets.read(setting, task.split, task.elsewhere, task.turned),
+        jax.random.key(task.seed),
+        chosen(Minibatches, run),
+        **study.network.model_dump(),
+        gain=run.gain,
+        restarts=run.restarts,
+        n_test=task.n_test,
+        about={"settings": spec.dump(study.model_dump(exclude_none=True))},
+    )

@@ -6,12 +6,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import xarray as xr
 
 from statmech_attn import storage
 from statmech_attn.tasks import one_shot
-from statmech_attn.training import DIVERGED, RESULTS, Transformer, VANISHED
+from statmech_attn.training import (
+    DIVERGED,
+    one_shot_networks,
+    RESULTS,
+    Transformer,
+    VANISHED,
+)
 
 
 # What became of trainings without a network that can be used, by their result.
@@ -73,7 +78,10 @@ def load_trained(path: str | Path) -> TrainedNetworks:
         task["split"],
         task.get("turned", False),
         tuple(task["heads"]),
-        [_network(dataset.isel(restart=r)) for r in range(dataset.sizes["restart"])],
+        [
+            one_shot_networks.network_of(dataset.isel(restart=r))
+            for r in range(dataset.sizes["restart"])
+        ],
         dataset.training_result.values.tolist(),
     )
 
@@ -93,16 +101,3 @@ def usable(results: Iterable[int]) -> list[int]:
 
 def _task(dataset: xr.Dataset) -> dict[str, Any]:
     return json.loads(dataset.attrs.get("task", "{}"))
-
-
-def _network(one: xr.Dataset) -> Transformer:
-    layers = range(1, len(_task(one)["heads"]) + 1)
-    read = lambda name: jnp.asarray(one[name].values)
-    of_layers = lambda name: tuple(read(f"{name}_{l}") for l in layers)
-    return Transformer(
-        queries=of_layers("query"),
-        keys=of_layers("key"),
-        V_0=read("value_0"),
-        V=of_layers("value"),
-        a=read("readout"),
-    )

@@ -6,8 +6,9 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.training import networks
+    from statmech_attn.training import networks, one_shot_networks
     from statmech_attn.training.descent import State, Trained, Trainer
+    from statmech_attn.training.one_shot_networks import OneShotNetworks
     from statmech_attn.training.options import Descent, Minibatches
     from statmech_attn.training.results import (
         CONVERGED,
@@ -45,6 +46,8 @@ __all__ = [
     "Learnt",
     "Minibatches",
     "networks",
+    "one_shot_networks",
+    "OneShotNetworks",
     "outputs",
     "PILOT_STEPS",
     "Precision",

@@ -98,7 +98,7 @@ def swept(line, tmp_path_factory) -> Path:
     down = scan.assign(strobe=-scan.strobe)
     down.attrs |= {"direction": "down", "start": "continue-down"}
     path = tmp_path_factory.mktemp("swept") / "swept.h5"
-    compared = studies.compare_sweeps(up, down)
+    compared = diagrams.compare_sweeps(up, down)
     storage.write(path, compared, study="", kind="hysteresis")
     return path
 

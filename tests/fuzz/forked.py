@@ -56,7 +56,7 @@ class Ended(NamedTuple):
         return self
 
     def _forecast(self) -> float:
-        """Megabytes that a run which is ready said to need, of what is said so rounded."""
+        """Megabytes at most that a run which is ready said to need, in few digits."""
         said = re.search(r"([\d.]+) GiB of memory", self.said)
         if not said or self.code != STOPPED:
             return 0.0

@@ -8,6 +8,7 @@ from scipy import signal
 
 from statmech_attn.statistics import (
     block_stderr,
+    mean_of_known,
     paired_error,
     rounding,
     share_error,
@@ -73,3 +74,13 @@ def test_a_standard_error_is_no_smaller_than_rounding():
     assert standard_error(values)[1] == rounding(values[1].max(), 10)
     assert standard_error(np.ones(4)) == 0
     assert np.isnan(standard_error(np.ones((1, 2)), axis=0)).all()
+
+
+def test_means_of_what_is_known():
+    values = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, np.nan], [8.0, 4.0, np.nan]])
+    mean, error = mean_of_known(values)
+    assert np.array_equal(mean, [4.0, 3.0, np.nan], equal_nan=True)
+    assert (
+        np.abs(error[:2] - [np.std([1, 3, 8], ddof=1) / np.sqrt(3), 1.0]).max() < 1e-15
+    )
+    assert np.isnan(error[2])

@@ -8,9 +8,9 @@ import jax
 import numpy as np
 
 from statmech_attn import storage
-from statmech_attn.studies.one_shot_training import named, VARIABLES
 from statmech_attn.tasks.one_shot import Setting
 from statmech_attn.training import initial, Transformer
+from statmech_attn.training.one_shot_networks import named, VARIABLES
 
 
 SIZES = {"heads": [2, 2], "width": 6, "key_size": 5}

@@ -4,7 +4,6 @@ import pytest
 
 from statmech_attn import studies, training
 from statmech_attn.studies import one_shot
-from statmech_attn.studies.pruning import PruningWork
 from statmech_attn.studies.trained import load_trained
 from statmech_attn.tasks.one_shot import Setting
 
@@ -19,7 +18,7 @@ def pruning_of(path, width, exact):
         "network": {"width": width},
         "run": {"exact": exact},
     }
-    return PruningWork(studies.parse(tree))
+    return studies.work(studies.parse(tree))
 
 
 @pytest.fixture

@@ -14,24 +14,21 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import bpkr, plotting, storage, studies
+from statmech_attn.batches import rng
+from statmech_attn.bpkr.pruned_networks import EXACT_LAW, RANDOM_ORDERS
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.engines.local import in_memory
-from statmech_attn.scan.work import Chunk, Stopped
-from statmech_attn.studies import (
-    one_shot,
-    one_shot_sets,
-    one_shot_training,
-    pruning,
-)
-from statmech_attn.studies.one_shot_sets import key_of
+from statmech_attn.studies import one_shot
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy, PRESETS
 from statmech_attn.studies.trained import TrainedNetworks
 from statmech_attn.studies.trained_tables import TrainedTask
 from statmech_attn.tasks import images, one_shot as one_shot_task
 from statmech_attn.training import (
     attention_heads,
+    one_shot_networks,
     outputs,
     precision_here,
+    StochasticTrainer,
     value_weights,
 )
 
@@ -81,10 +78,6 @@ def file(found, tmp_path_factory):
     path = tmp_path_factory.mktemp("trained") / "trained.h5"
     storage.write(path, found, study=studies.dump(SMALL))
     return path
-
-
-def rows(work, first, stop, tick=lambda points: None, folder=None):
-    return work.rows(Chunk(0, 0, first, stop), None, tick, folder)
 
 
 @pytest.mark.slow
@@ -155,7 +148,7 @@ def test_networks_learn_from_one_part_of_the_characters_and_validate_on_another(
     work, data
 ):
     parts = images.split(images.omniglot(data, size=8), "small")
-    given = work.trainer.patches
+    given = work.patches
     for part in ("train", "validation"):
         expected = one_shot_task.patches(getattr(parts, part).images, work.setting)
         np.testing.assert_array_equal(getattr(given, part), expected)
@@ -163,73 +156,29 @@ def test_networks_learn_from_one_part_of_the_characters_and_validate_on_another(
 
 
 @pytest.mark.slow
-def test_every_network_learns_from_tasks_of_its_own(work, found, monkeypatch):
-    """From the same weights: the loss before any step is that of the same tasks."""
-    first = work.start(0)
-    monkeypatch.setattr(work, "start", lambda number: first)
-    loss, other = rows(work, 1, 2)["loss"][0], found.loss.values[0]
-    assert loss[0] == other[0] and not (loss == other)[1:].any()
-
-
-@pytest.mark.slow
-def test_networks_do_not_depend_on_the_chunk(work, found):
-    for name, values in rows(work, 1, 2).items():
-        np.testing.assert_array_equal(values[0], found[name].values[1])
-
-
-@pytest.mark.slow
-def test_a_training_goes_on_from_its_last_block(work, found, tmp_path):
-    ticks = []
-
-    def stop_at_the_second(points):
-        ticks.append(points)
-        if len(ticks) == 2:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        rows(work, 1, 2, stop_at_the_second, tmp_path)
-    resumed = rows(work, 1, 2, ticks.append, tmp_path)
-    # The block that was left to do, and what the first run has told of the network.
-    assert ticks == [0.4, 0.4, 0.2, 0.8]
-    for name, values in resumed.items():
-        np.testing.assert_array_equal(values[0], found[name].values[1])
-
-
-@pytest.mark.slow
-def test_blocks_of_other_images_are_refused(work, tmp_path, monkeypatch):
-    rows(work, 0, 1, folder=tmp_path)
-    digests = dict(work.images.digests, train="others")
-    monkeypatch.setattr(type(work.images), "digests", digests)
-    with pytest.raises(storage.StorageError, match="blocks of another study"):
-        rows(work, 0, 1, folder=tmp_path)
-
-
-@pytest.mark.slow
 def test_every_stream_of_a_seed_begins_with_a_key_of_its_own(data, monkeypatch):
     """Purposes and networks, and points of other studies, numbered from zero."""
-    given = {}
+    given, key_for = {}, rng.key_for
 
-    def noted(seed, purpose, number):
-        given[purpose, number] = key_of(seed, purpose, number)
+    def noted(key, purpose, number):
+        given[purpose, number] = key_for(key, purpose, number)
         return given[purpose, number]
 
-    for module in (one_shot_sets, one_shot_training):
-        monkeypatch.setattr(module, "key_of", noted)
-    monkeypatch.setattr(one_shot_training, "StochasticTrainer", lambda *given: None)
+    monkeypatch.setattr(rng, "key_for", noted)
+    empty = lambda *given: object.__new__(StochasticTrainer)
+    monkeypatch.setattr(one_shot_networks, "StochasticTrainer", empty)
     work = studies.work(studies.parse(SMALL))
-    trained = TrainedNetworks(
-        {}, work.setting, work.study.task.split, False, (), [], []
-    )
+    trained = TrainedNetworks({}, work.setting, "small", False, (), [], [])
     table = TrainedTask(
         name="one-shot", trained="", n_train=4, n_test=4, elsewhere=["mnist"]
     )
     source = one_shot.source(table, trained)
-    work.trainer
+    work._trainer
     for number in (0, 1):
         work.start(number), work.tasks(number), work.tests(number)
         given |= {
-            (purpose, number): key_of(0, purpose, number)
-            for purpose in (pruning.EXACT_LAW, pruning.RANDOM_ORDERS)
+            (purpose, number): key_for(jax.random.key(0), purpose, number)
+            for purpose in (EXACT_LAW, RANDOM_ORDERS)
         }
         before = len(given)
         source.drawn(number)
@@ -240,23 +189,6 @@ def test_every_stream_of_a_seed_begins_with_a_key_of_its_own(data, monkeypatch):
     streams += [jax.random.fold_in(key, 0) for key in streams[len(given) + 1 :]]
     values = {tuple(jax.random.key_data(key).tolist()) for key in streams}
     assert len(values) == len(streams)
-
-
-@pytest.mark.slow
-def test_a_network_that_diverges_leaves_no_numbers(work, monkeypatch):
-    grown = jax.tree.map(lambda w: 1e12 * w, work.start(0))
-    monkeypatch.setattr(work, "start", lambda number: grown)
-    arrays = rows(work, 0, 1)
-    assert np.isnan(arrays["readout"]).all() and np.isnan(arrays["accuracy_sets"]).all()
-    assert arrays["readout"].dtype == np.float32 and not work.not_finite(arrays).any()
-
-
-@pytest.mark.slow
-def test_a_pilot_forecasts_time_memory_and_size(work):
-    pilot = work.pilot()
-    assert 0 < pilot.seconds < 60 and 0 < pilot.memory < 2**26
-    stored = sum(values.nbytes for values in rows(work, 0, 1).values())
-    assert pilot.stored == pytest.approx(stored, rel=0.2)
 
 
 def test_training_characters_alone_are_turned(data, work):
@@ -347,7 +279,7 @@ def test_files_of_other_kinds_are_not_trained_networks(tmp_path, found):
 
 def test_precision_follows_the_device(data, monkeypatch):
     """Several devices that are parts of a CPU are a CPU."""
-    choices = studies.work(studies.parse(SMALL)).choices
+    choices = studies.work(studies.parse(SMALL)).minibatches
     for platform, count, precision in (
         ("cpu", 1, "single"),
         ("cpu", 2, "single"),

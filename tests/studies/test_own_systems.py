@@ -365,14 +365,14 @@ def test_sweeps_of_an_own_system_are_compared(folder, write):
         studies.run(studies.load(write(sweep(way), f"{way}.toml"))[0])
         for way in ("up", "down")
     )
-    found = studies.compare_sweeps(up, down)
+    found = diagrams.compare_sweeps(up, down)
     assert found.differ.values.tolist() == [False, True, False]
     assert found.attrs["system"] == "maps.py:wells"
     assert found.strobe_up.attrs["long_name"].startswith("position at")
     figure = dict(plotting.pictures(found))["hysteresis"]
     assert figure.axes[0].get_ylabel() == "position $x$"
     with pytest.raises(ValueError, match="different networks or systems"):
-        studies.compare_sweeps(up, down.assign_attrs(system="maps.py:other"))
+        diagrams.compare_sweeps(up, down.assign_attrs(system="maps.py:other"))
 
 
 def test_a_module_is_found_without_running_it(folder, write, monkeypatch):

@@ -4,7 +4,6 @@ import copy
 import importlib.util
 import io
 import math
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -13,23 +12,18 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import bpkr, plotting, storage, studies, training
+from statmech_attn.batches import rng
 from statmech_attn.bpkr import pruning
+from statmech_attn.bpkr.pruned_networks import EXACT_LAW, ORDERS, RANDOM_ORDERS
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.work import Chunk
-from statmech_attn.studies.one_shot_sets import key_of
-from statmech_attn.studies.pruning import (
-    EXACT_LAW,
-    mean_of_known,
-    ORDERS,
-    PruningWork,
-    RANDOM_ORDERS,
-    without_heads,
-)
+from statmech_attn.studies import load_trained, one_shot
 from statmech_attn.tasks.one_shot import Setting
 
 
 slow = pytest.mark.slow  # a saddle point of its own takes long to compile
 
+KEY = jax.random.key(0)
 HEADS, SETS = (2, 2), ["omniglot", "omniglot-validation", "mnist"]
 STUDY = {
     "kind": "pruning",
@@ -66,7 +60,14 @@ def study(folder, **run):
 
 @pytest.fixture(scope="module")
 def work(folder):
-    return PruningWork(study(folder))
+    return studies.work(study(folder))
+
+
+@pytest.fixture(scope="module")
+def source(folder):
+    """Networks, and what their examples are drawn from."""
+    table = study(folder).task
+    return one_shot.source(table, load_trained(table.trained))
 
 
 @pytest.fixture(scope="module")
@@ -77,104 +78,6 @@ def found(folder):
 @pytest.fixture(scope="module")
 def learned(found):
     return found.isel(restart=[0, 2])
-
-
-# Of the saddle point of a network, given where there is none.
-GIVEN = np.diag([1.0, 4.0, 2.0, 3.0]) + 0.5
-
-
-@pytest.fixture(scope="module")
-def row(work):
-    """What is found of the last network at a given saddle point."""
-    with pytest.MonkeyPatch.context() as patch:
-        floors = lambda: [np.full(2, 0.5)] * 2
-        saddle = SimpleNamespace(U=(GIVEN,), result=0, head_floors=floors)
-        patch.setattr(work, "_saddle", lambda problem: saddle)
-        return work.row(2, lambda share: None, None)
-
-
-@pytest.mark.slow
-def test_a_row_holds_scores_and_what_the_network_loses_without_its_heads(work, row):
-    """Against the trained network itself, in single precision and without paths."""
-    network = work.trained.transformers[2]
-    saddle, exact, own, _, random = row["pruning_score"]
-    U = bpkr.order_parameters(training.value_weights(network))[0][0]
-    for scores, expected in ((saddle, scored(GIVEN)), (own, scored(U))):
-        np.testing.assert_allclose(scores, expected, rtol=1e-12)
-    assert np.isnan([exact, random]).all()
-    outputs = {None: network} | {head: without(network, *head) for head in EACH}
-    lost = []
-    for i, (x, y) in enumerate(work.source.drawn(2).tests.values()):
-        right = {
-            h: np.asarray(jnp.sign(OUTPUTS(t, x)) == y) for h, t in outputs.items()
-        }
-        assert row["accuracy_sets"][i] == right[None].mean()
-        for h, head in enumerate(EACH):
-            assert row["accuracy_pruned"][h, i] == right[head].mean()
-            lost.append(right[None].astype(int) - right[head])
-            drop, error = lost[-1].mean(), paired(lost[-1])
-            assert row["accuracy_drop"][h, i] == pytest.approx(drop, abs=1e-12)
-            assert row["accuracy_drop_stderr"][h, i] == pytest.approx(error, abs=1e-12)
-    assert len({tuple(one) for one in lost}) > 6  # the heads say different things
-    first = pruning.random_orders(key_of(0, RANDOM_ORDERS, 2), HEADS, 3)[:, 0]
-    curve = row["accuracy_cumulative"][ORDERS.index("random")]
-    expected = row["accuracy_pruned"][first].mean(axis=0)
-    np.testing.assert_allclose(curve[1], expected, rtol=1e-14)
-
-
-def paired(lost):
-    """Error of a mean difference; half of Wilson's interval of none where none is."""
-    return np.std(lost, ddof=1) / np.sqrt(len(lost)) or 1 / (2 * (len(lost) + 1))
-
-
-def test_heads_are_taken_out_of_the_sum_over_paths():
-    """Alone and one after the other, by hand for four paths."""
-    draws = np.random.default_rng(0)
-    parts, y = draws.normal(size=(50, 4)), np.repeat([1.0, -1.0], 25)
-    scores = np.full((len(ORDERS), 4), np.nan)
-    scores[0] = [0.3, 1.0, 0.2, 0.9]
-    orders = np.array([[0, 3, 1, 2], [1, 0, 2, 3], [2, 1, 3, 0]])
-    found = without_heads(parts, y, HEADS, scores, orders)
-    # Paths 1-1, 1-2, 2-1, 2-2; what is left of them without each head.
-    left = {0: [2, 3], 1: [0, 1], 2: [1, 3], 3: [0, 2]}
-    right = lambda paths: np.sign(parts[:, paths].sum(axis=1)) == y
-    full = right([0, 1, 2, 3])
-    alone = np.array([right(left[head]).mean() for head in range(4)])
-    binomial = lambda a: np.sqrt(a * (1 - a) / 50 + 1 / 100**2) / (1 + 1 / 50)
-    nothing = np.full(3, np.nan)
-    cumulative = np.array([nothing] * len(ORDERS))
-    cumulative[0] = [full.mean(), alone[2], right([3]).mean()]
-    each = np.array(
-        [
-            [full.mean(), alone[0], right([2]).mean()],
-            [full.mean(), alone[1], np.nan],  # no head of layer 1 is left
-            [full.mean(), alone[2], right([1]).mean()],
-        ]
-    )
-    cumulative[-1] = [full.mean(), each[:, 1].mean(), (each[0, 2] + each[2, 2]) / 2]
-    errors = binomial(cumulative)
-    errors[-1] = [
-        0,
-        each[:, 1].std(ddof=1) / np.sqrt(3),
-        abs(each[0, 2] - each[2, 2]) / 2,
-    ]
-    lost = [full.astype(int) - right(left[head]) for head in range(4)]
-    rank = np.full(len(ORDERS), np.nan)
-    rank[0] = pruning.rank_correlation(scores[0], np.mean(lost, axis=1))
-    expected = {
-        "accuracy_sets": full.mean(),
-        "accuracy_sets_stderr": binomial(full.mean()),
-        "accuracy_pruned": alone,
-        "accuracy_pruned_stderr": binomial(alone),
-        "accuracy_drop": full.mean() - alone,
-        "accuracy_drop_stderr": [*map(paired, lost)],
-        "accuracy_cumulative": cumulative,
-        "accuracy_cumulative_stderr": errors,
-        "rank_correlation": rank,
-    }
-    assert found.keys() == expected.keys()
-    for name, values in expected.items():
-        np.testing.assert_allclose(found[name], values, atol=1e-14, err_msg=name)
 
 
 @slow
@@ -212,11 +115,11 @@ def test_a_file_holds_every_network(found, learned, tmp_path):
 
 
 @slow
-def test_accuracies_are_those_of_networks_that_never_had_the_heads(work, learned):
+def test_accuracies_are_those_of_networks_that_never_had_the_heads(source, learned):
     """Against the trained network itself, in single precision and without paths."""
     for row, number in enumerate([0, 2]):
-        network = work.trained.transformers[number]
-        for i, (x, y) in enumerate(work.source.drawn(number).tests.values()):
+        network = source.trained.transformers[number]
+        for i, (x, y) in enumerate(source.drawn(number).tests.values()):
             right = lambda t: np.mean(np.asarray(jnp.sign(OUTPUTS(t, x)) == y))
             one = learned.isel(restart=row, test_set=i)
             assert float(one.accuracy_sets) == right(network)
@@ -239,12 +142,12 @@ def without(network, layer, head):
 
 
 @slow
-def test_scores_are_those_of_their_origins(work, learned):
-    made = work.attended(2)
+def test_scores_are_those_of_their_origins(source, learned):
+    made = source.attended(2)
     problem = bpkr.Problem(*made.data, heads=HEADS, width=6, temperature=0.5)
     saddle = problem.solve()
     assert np.abs(learned.U_1[1] - saddle.U[0]).max() < 1e-8
-    weights = training.value_weights(work.trained.transformers[2])
+    weights = training.value_weights(source.trained.transformers[2])
     expected = {
         "saddle": scored(saddle),
         "trained": scored(bpkr.order_parameters(weights)[0][0]),
@@ -262,11 +165,11 @@ def scored(U):
 
 
 @slow
-def test_drops_have_the_error_of_a_paired_difference(work, learned):
+def test_drops_have_the_error_of_a_paired_difference(source, learned):
     """From the tasks that only the network with the head, or without it, knows."""
     for row, number in enumerate([0, 2]):
-        network = work.trained.transformers[number]
-        for i, (x, y) in enumerate(work.source.drawn(number).tests.values()):
+        network = source.trained.transformers[number]
+        for i, (x, y) in enumerate(source.drawn(number).tests.values()):
             right = lambda t: np.asarray(jnp.sign(OUTPUTS(t, x)) == y)
             one, full = learned.isel(restart=row, test_set=i), right(network)
             base = full.mean()
@@ -300,8 +203,8 @@ def test_curves_begin_with_all_heads_and_then_lack_the_one_of_lowest_score(learn
 
 
 @slow
-def test_the_random_curve_is_the_mean_of_its_orders(work, learned):
-    orders = pruning.random_orders(key_of(0, RANDOM_ORDERS, 2), HEADS, 3)
+def test_the_random_curve_is_the_mean_of_its_orders(source, learned):
+    orders = pruning.random_orders(rng.key_for(KEY, RANDOM_ORDERS, 2), HEADS, 3)
     first = learned.accuracy_pruned[1].isel(attention_head=orders[:, 0])
     curve = learned.accuracy_cumulative[1].sel(order="random", n_pruned=1)
     error = learned.accuracy_cumulative_stderr[1].sel(order="random", n_pruned=1)
@@ -335,16 +238,6 @@ def test_a_network_does_not_depend_on_the_others_of_its_chunk(work, found):
         assert np.array_equal(rows[0], found[name].values[2], equal_nan=True)
 
 
-def test_means_of_what_is_known():
-    values = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, np.nan], [8.0, 4.0, np.nan]])
-    mean, error = mean_of_known(values)
-    assert np.array_equal(mean, [4.0, 3.0, np.nan], equal_nan=True)
-    assert (
-        np.abs(error[:2] - [np.std([1, 3, 8], ddof=1) / np.sqrt(3), 1.0]).max() < 1e-15
-    )
-    assert np.isnan(error[2])
-
-
 @slow
 def test_without_the_exact_law_its_rows_are_empty(learned):
     for name in ("U_1_exact", "U_1_exact_stderr", "divergences"):
@@ -354,18 +247,18 @@ def test_without_the_exact_law_its_rows_are_empty(learned):
 
 
 @slow
-def test_scores_of_the_exact_law_are_those_of_its_mean(folder):
+def test_scores_of_the_exact_law_are_those_of_its_mean(folder, source):
     """With the key of the network; the width is below its four paths."""
     tree = {"exact": True, "draws": 40, "warmup": 40, "chains": 2}
     narrow = study(folder, **tree)
     narrow = narrow.model_copy(
         update={"network": narrow.network.model_copy(update={"width": 3})}
     )
-    work = PruningWork(narrow)
+    work = studies.work(narrow)
     row = work.rows(Chunk(0, 0, 2, 3), None, lambda points: None, None)
-    made = work.attended(2)
+    made = source.attended(2)
     problem = bpkr.Problem(*made.data, heads=HEADS, width=3, temperature=0.5)
-    key = key_of(0, EXACT_LAW, 2)
+    key = rng.key_for(KEY, EXACT_LAW, 2)
     drawn = problem.posterior(key, draws=40, warmup=40, chains=2)
     U, *_ = drawn.summary
     for name, expected in (("", U.mean), ("_stderr", U.stderr), ("_n_eff", U.n_eff)):
@@ -397,7 +290,7 @@ def test_impossible_studies_are_refused(folder, made_trained, monkeypatch):
     made_trained.write_trained(path, networks, SETTING, [training.VANISHED])
     task = STUDY["task"] | {"trained": str(path)}
     with pytest.raises(ValueError, match="no network has learned anything"):
-        PruningWork(studies.parse(STUDY | {"task": task}))
+        studies.work(studies.parse(STUDY | {"task": task}))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="the exact law needs numpyro: pip install"):
-        PruningWork(study(folder, exact=True))
+        studies.work(study(folder, exact=True))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dynamics.diagrams.contents import VARIABLES, variables
     from statmech_attn.dynamics.diagrams.explained import doubts, explain, rotation_text
+    from statmech_attn.dynamics.diagrams.hysteresis import compare_sweeps
     from statmech_attn.dynamics.diagrams.points import Points, Verdicts
     from statmech_attn.dynamics.diagrams.refinement import (
         Cells,
@@ -35,6 +36,7 @@ __all__ = [
     "Cells",
     "CLASSES",
     "classes",
+    "compare_sweeps",
     "Confirm",
     "confirm",
     "Diagram",

@@ -1,29 +1,35 @@
-"""Two scans that follow an attractor up and down, compared (dynamics.sweeps)."""
+"""Where a scan swept up a parameter and one swept down end on different sets.
+
+In a sweep the orbit at every value begins where it ended at the value before; where two
+sweeps differ, the state depends on the history (docs/theory/attractors.md, section 5).
+`dynamics.hysteresis` sweeps a system itself; here scans are compared, by the samples at
+the clock's phase 0 that their files hold.
+"""
 
 import numpy as np
 import xarray as xr
 
-from statmech_attn.dynamics import (
-    intervals,
-    PHASES,
-    resolution,
-    set_distance,
-    sets_differ,
-)
+from statmech_attn.dynamics.matching import resolution, set_distance
+from statmech_attn.dynamics.phases import PHASES
+from statmech_attn.dynamics.sweeps import intervals, sets_differ
 from statmech_attn.labels import unit_of, Variable, Variables
-from statmech_attn.storage import toml
 
 
+FEWEST = 8  # samples of which a distance of sets is taken
+WAYS = ("up", "down")
+
+
+def _samples(way: str, scanned: Variable) -> Variable:
+    """The samples of a sweep, as those of its scan are labelled."""
+    words = f"{scanned.long_name}, swept {way}"
+    name, dims = f"strobe_{way}", "strobe_sample"
+    return scanned._replace(name=name, dims=dims, long_name=words, group="")
+
+
+_SHOWN = Variable("strobe", "", "displayed coordinate at the clock's phase 0", "1", "x")
 # Files have the swept parameter as the first dimension.
 VARIABLES = Variables(
-    Variable(
-        "strobe_up", "strobe_sample", "m_o_se_1 at the clock's phase 0, swept up", "1",
-        "m^{o,SE}_1", group="",
-    ),
-    Variable(
-        "strobe_down", "strobe_sample", "m_o_se_1 at the clock's phase 0, swept down",
-        "1", "m^{o,SE}_1", group="",
-    ),
+    *(_samples(way, _SHOWN) for way in WAYS),
     Variable(
         "phase_up", "", "phase of the orbit swept up", "1", "phase", flags=PHASES
     ),
@@ -53,31 +59,44 @@ VARIABLES = Variables(
 
 
 def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
-    """Where a scan with start "continue-up" and one with "continue-down" differ.
+    """Where an upward and a downward sweep of a parameter differ.
 
     The samples at the clock's phase 0 are compared, value by value: cycles exactly,
     other orbits, and cycles with more points than samples, in units of the distance
     between the halves of their samples.
 
     Args:
-        up, down: files of kind `bifurcation` over the same values of one parameter.
+        up, down: scans over the same values of one parameter, with exponents: those of
+            `diagram` with `sweep`, or of studies of kind `bifurcation` with start
+            "continue-up" and "continue-down".
 
     Returns:
-        Data set with the samples of both sweeps, their distance, and the intervals in
-        which they differ.
+        Data set over the parameter with the samples of both sweeps and their phases,
+        `distance`, in the unit of the samples, and `differ`; and `interval`, the values
+        around every stretch in which they differ, as `dynamics.hysteresis` has them.
 
     Raises:
-        ValueError: other kinds, systems, values or directions, or more than one
-            parameter.
+        ValueError: other files than scans with phases, other systems (of scans from
+            Python as far as parameters and unit of a step tell), values or directions,
+            or more than one parameter.
 
     Example:
-        `compare_sweeps(storage.read("up.h5"), storage.read("down.h5")).statmech.plot()`
+        >>> import jax, jax.numpy as jnp
+        >>> from statmech_attn.dynamics import diagram
+        >>> from statmech_attn.dynamics.diagrams import Plan
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> cubic = lambda x, p: x + 0.1 * (p["force"] + x - x**3)
+        >>> grid = {"force": np.linspace(-1, 1, 21)}
+        >>> plan = Plan(transient=500, steps=500, exponents=1)
+        >>> sweep = lambda way: diagram(cubic, grid, jnp.array(-1.0), plan, sweep=way)
+        >>> compare_sweeps(sweep("up"), sweep("down")).interval.values.round(1).tolist()
+        [[-0.4, -0.3, 0.3, 0.4]]
     """
     for scan in (up, down):
-        if scan.attrs.get("kind") != "bifurcation" or "phase" not in scan:
+        if not {"strobe", "phase", "period"} <= set(scan):
             raise ValueError(
-                "hysteresis needs two bifurcation files with phases; "
-                f"got {scan.attrs.get('kind')!r}."
+                "hysteresis needs two scans with samples and phases (exponents above "
+                f"0); got a data set of kind {scan.attrs.get('kind')!r}."
             )
     names = [str(d) for d in up.strobe.dims if d != "strobe_sample"]
     if (
@@ -101,8 +120,9 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     ends = intervals(values, differ.astype(bool))
     over = (name, "strobe_sample")
     fixed = {key: x for key, x in up.coords.items() if not x.dims}
-    table = Variables(VARIABLES, *(_row(up[key]) for key in (name, *fixed)))
-    dataset = table.labelled(
+    parameters = (_row(up[key]) for key in (name, *fixed))
+    samples = (_samples(way, _row(up.strobe)) for way in WAYS)
+    dataset = Variables(VARIABLES, *samples, *parameters).labelled(
         {
             "strobe_up": (over, up.strobe.transpose(*over).values),
             "strobe_down": (over, down.strobe.transpose(*over).values),
@@ -119,11 +139,6 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
             "edge": ["before", "first", "last", "after"],
         },
     )
-    for direction in ("up", "down"):
-        shown = _row(up.strobe)
-        words = f"{shown.long_name}, swept {direction}"
-        row = shown._replace(long_name=words)
-        dataset[f"strobe_{direction}"].attrs.update(row.attributes())
     return dataset.assign_coords(fixed).assign_attrs(_whose(up), kind="hysteresis")
 
 
@@ -158,25 +173,19 @@ def _check_alike(up: xr.Dataset, down: xr.Dataset, axis: str) -> None:
         first, other = (scan.coords.get(name, np.nan) for scan in (up, down))
         if not np.array_equal(first, other, equal_nan=True):
             raise ValueError(f"the two files have different values of {name}.")
-    first, second = _direction(up), _direction(down)
-    if (first, second) != ("up", "down"):
+    directions = tuple(scan.attrs.get("direction", "") for scan in (up, down))
+    if directions != WAYS:
         raise ValueError(
-            'hysteresis compares a scan with run.start "continue-up" and one with '
-            f'"continue-down"; got the directions {first!r} and {second!r}.'
+            'hysteresis compares a sweep "up" with one "down" (run.start = '
+            '"continue-up" and "continue-down" in studies); got the directions '
+            f"{directions[0]!r} and {directions[1]!r}."
         )
 
 
-def _direction(scan: xr.Dataset) -> str:
-    """up, down, or empty where the points do not go on from their neighbours."""
-    if "direction" in scan.attrs:
-        return scan.attrs["direction"]
-    run = toml.loads(scan.attrs.get("study", "")).get("run", {})
-    return run.get("start", "").partition("continue-")[2]
-
-
 def _compared(up: xr.Dataset, down: xr.Dataset) -> tuple[float, bool]:
-    clouds = [_samples(scan) for scan in (up, down)]
-    if any(len(x) < 8 for x in clouds):
+    """Distance of the sets at one value, and whether they are two."""
+    clouds = [_cloud(scan) for scan in (up, down)]
+    if any(len(x) < FEWEST for x in clouds):
         return np.nan, bool(up.phase != down.phase)
     distance = set_distance(*clouds)
     recurs = all(
@@ -188,7 +197,7 @@ def _compared(up: xr.Dataset, down: xr.Dataset) -> tuple[float, bool]:
     return distance, sets_differ(distance, scatter, size, recurs)
 
 
-def _samples(scan: xr.Dataset) -> np.ndarray:
+def _cloud(scan: xr.Dataset) -> np.ndarray:
     values = scan.strobe.values
     return values[np.isfinite(values), None]
 
