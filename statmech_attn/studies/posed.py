@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PyTree
 
-from statmech_attn import dmft
+from statmech_attn import dmft, dynamics
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import Coordinates, diagrams, flow, System
 from statmech_attn.labels import Variable, Variables
@@ -40,25 +40,6 @@ NETWORK = Variables(
         symbol="m^{o,SE}_1",
     ),
     attributes=("section_tolerance",),
-)
-
-
-OBSERVABLES = Variables(
-    Variable("observable", "observable", "name of an observable", "1", "i", group=""),
-    Variable(
-        "observable_words", "observable", "what the observable is", "1", "x", group=""
-    ),
-    Variable(
-        "observable_unit", "observable", "unit of the observable", "1", "x", group=""
-    ),
-    Variable(
-        "observable_symbol",
-        "observable",
-        "symbol of the observable",
-        "1",
-        "x",
-        group="",
-    ),
 )
 
 
@@ -131,24 +112,9 @@ def described(
     dataset: xr.Dataset, problem: Posed, kind: str, table: Variables
 ) -> xr.Dataset:
     """A data set with fixed parameters, labels of observables, and what it is of."""
-    rows = problem.observables
-    words = {
-        "observable_words": [row.long_name for row in rows],
-        "observable_unit": [row.units for row in rows],
-        "observable_symbol": [row.symbol for row in rows],
-    }
-    texts = {
-        name: (("observable",), texts, table.attributes(name))
-        for name, texts in words.items()
-        if "observable" in dataset.dims
-    }
-    fixed = {
-        name: ((), value, table.attributes(name))
-        for name, value in problem.axes.fixed.items()
-    }
-    return dataset.assign_coords(texts | fixed).assign_attrs(
-        kind=kind, **problem.attributes
-    )
+    fixed = problem.axes.fixed
+    dataset = dynamics.described(dataset, problem.observables, fixed, table)
+    return dataset.assign_attrs(kind=kind, **problem.attributes)
 
 
 def pose(

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 
 from statmech_attn.batches import once
+from statmech_attn.dynamics import OBSERVABLES
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Assembled, FAILURE, Results, Tick
 from statmech_attn.studies import build, posed
@@ -24,7 +25,7 @@ VARIABLES = Variables(
     ),
     FAILURE,
     Variable("time", "time", "step, 0 is the state after the transient", "1", "t"),
-    *posed.OBSERVABLES,
+    OBSERVABLES,
     attributes=("system",),
 )
 

@@ -1,6 +1,5 @@
 """Studies of basins: what a file holds; matching it anew changes one thing only."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,10 +8,10 @@ from typer.testing import CliRunner
 from statmech_attn import dmft, storage, studies
 from statmech_attn.cli import app
 from statmech_attn.comparison import network_digest
-from statmech_attn.dynamics import find_attractors, PHASES, Search
+from statmech_attn.dynamics import BasinDiagram, PHASES, Search
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.forecast import forecast
-from statmech_attn.studies import basins, files, matching, spec
+from statmech_attn.studies import files, spec
 
 
 STUDY = {
@@ -89,24 +88,6 @@ def test_a_study_does_not_depend_on_which_values_are_beside(found):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stored", [16, 64, 82])
-def test_a_flow_arrives_on_a_cycle_of_which_some_points_are_stored(stored):
-    """82 places around a circle, and the same cycle beside it or run twice."""
-    angle = lambda k: 2 * jnp.pi * k / 82
-    step = lambda z: jnp.stack([0.5 * z[0] + jnp.cos(angle(z[1])), (z[1] + 1) % 82])
-    orbits = find_attractors(step, np.array([[0.1, 0.0]])).orbits
-    points = orbits.set_of(0)
-    here = points[np.linspace(0, 81, stored).astype(int)]
-    beside = here + np.array([0.1, 0.0])
-    arrival = lambda sets, *periods: matching._arrival(
-        orbits, 0, sets, np.array(periods)
-    )
-    assert arrival([beside, here], 82, 82) == 1
-    assert arrival([beside], 82) == -1
-    assert arrival([here, here], 164, 82) == 1
-
-
-@pytest.mark.slow
 def test_matching_anew_changes_numbers_only(found, stored, monkeypatch):
     by_distance = studies.rematch(found, "distance", 0.1)
     by_flow = studies.rematch(found, "flow")
@@ -146,11 +127,11 @@ def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
         studies.rematch(found.assign_attrs(network="another"), "flow")
     used, context = [], int(found.context)
 
-    def none_flows(dataset, name, net, sets, how):
-        used.append(how)
-        return [np.full(len(some), -1) for some in sets[:-1]]
+    def none_flow(diagram, dataset):
+        used.append(diagram.search)
+        return [np.full(2, -1) for _ in dataset.beta[1:]]
 
-    monkeypatch.setattr(matching, "_flows", none_flows)
+    monkeypatch.setattr(BasinDiagram, "targets", none_flow)
     study = spec.dump(STUDY | {"network": {"patterns": "x.json"}})
     patterns = (published / "poclopez_patterns.json").read_bytes()
     (tmp_path / "x.json").write_bytes(patterns)
@@ -158,53 +139,6 @@ def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
     moved = found.assign_attrs(study=study, network=network_digest(net))
     studies.rematch(moved, "flow", 0.1, tmp_path)
     assert used == [Search(60_000, transient=50_000, capture=1e-3)]
-
-
-def leaking(s):
-    """Tent map of slope s; of s > 2 the part beyond 1 falls onto the fixed point 2."""
-    return lambda x: jnp.where(x > 1, 1 + x / 2, s * jnp.minimum(x, 1 - x))
-
-
-@pytest.mark.slow
-def test_starts_on_another_chaotic_set_do_not_slow_the_escape():
-    """Beside an open tent map (rate ln 1.01), a closed one that nobody leaves."""
-    one, other = leaking(2.02), leaking(1.99)
-    step = lambda z: jnp.where(
-        z[1] > 0, jnp.stack([one(z[0]), z[1]]), jnp.stack([other(z[0]), z[1]])
-    )
-    x = np.random.default_rng(3).uniform(0, 1, 400)
-    starts = np.stack([x, np.where(np.arange(400) < 200, 5.0, -5.0)], axis=1)
-    found = find_attractors(step, starts, search=Search(20_000, record=256))
-    rate = basins.arrival_rate(found, 1)
-    assert abs(rate["escape_rate"] - np.log(1.01)) < 4 * rate["escape_rate_stderr"]
-    assert abs(rate["escape_constancy"]) <= 2 and rate["count_inexact"] == 0
-
-
-@pytest.mark.slow
-def test_what_has_no_rate_is_given_none():
-    """x' = 0.9 x needs ln(1000 x) / 0.105 steps; x' = 0.999 x more than are kept."""
-    x = 10 ** np.random.default_rng(4).uniform(-2, 3, 200)
-    none = basins.arrival_rate(find_attractors(lambda x: 0.9 * x, x), 1)
-    assert np.isnan(none["escape_rate"]) and abs(none["escape_constancy"]) > 2
-    short = Search(40_000, record=64, memory=4)
-    x = np.clip(x, 0.01, 1)
-    late = basins.arrival_rate(find_attractors(lambda x: 0.999 * x, x, search=short), 1)
-    assert np.isnan(late["escape_rate"]) and late["count_inexact"] == 200
-    gone = find_attractors(lambda x: 2 * x, x, search=Search(1000, record=64))
-    assert np.isnan(basins.arrival_rate(gone, 1)["escape_rate"])
-
-
-@pytest.mark.slow
-def test_a_few_upper_bounds_are_no_events():
-    """Of 400 exponential lifetimes 5 per cent are said to be known too late."""
-    x = np.random.default_rng(5).uniform(0, 1, 400)
-    found = find_attractors(leaking(2.02), x, search=Search(20_000, record=256))
-    exact, lifetime = np.arange(400) >= 20, found.orbits.lifetime.copy()
-    lifetime[:20] = 100_000
-    some = found._replace(orbits=found.orbits._replace(exact=exact, lifetime=lifetime))
-    rate = basins.arrival_rate(some, 1)
-    assert rate["count_inexact"] == 20 and rate["escape_events"] <= 380
-    assert abs(rate["escape_rate"] - np.log(1.01)) < 4 * rate["escape_rate_stderr"]
 
 
 @pytest.mark.slow
