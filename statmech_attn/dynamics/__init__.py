@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         resolution,
         set_distance,
     )
-    from statmech_attn.dynamics.observables import described, OBSERVABLES
+    from statmech_attn.dynamics.observables import label_observables, OBSERVABLES
     from statmech_attn.dynamics.options import BasinPlan, Criteria, Search
     from statmech_attn.dynamics.orbits import orbit
     from statmech_attn.dynamics.orthonormal import orthonormalise, safe_log
@@ -130,7 +130,6 @@ __all__ = [
     "cycles",
     "CycleSpectrum",
     "delay_embedding",
-    "described",
     "diagram",
     "diagrams",
     "dimension",
@@ -157,6 +156,7 @@ __all__ = [
     "hysteresis",
     "identities",
     "intervals",
+    "label_observables",
     "lanes_of",
     "Linearised",
     "Locking",

@@ -49,7 +49,7 @@ from statmech_attn.dynamics.coordinates import Coordinates
 from statmech_attn.dynamics.diagrams.rows import VERDICTS
 from statmech_attn.dynamics.diagrams.stages import fitted
 from statmech_attn.dynamics.following import Follower, take
-from statmech_attn.dynamics.observables import described
+from statmech_attn.dynamics.observables import label_observables
 from statmech_attn.dynamics.options import BasinPlan, Plan, Search
 from statmech_attn.dynamics.starts import lanes_of, side_by_side, starts_of
 from statmech_attn.dynamics.systems import as_system, count_of, System
@@ -277,8 +277,8 @@ class BasinDiagram(Points):
             "plan": asdict(self.plan),
         }
         axes = {name: np.asarray(x).tolist() for name, x in self.axes.items()}
-        described = {name: fingerprint(x) for name, x in choices.items()}
-        return {"kind": self.title, "axes": axes, "choices": described}
+        digests = {name: fingerprint(x) for name, x in choices.items()}
+        return {"kind": self.title, "axes": axes, "choices": digests}
 
     def column(self, results: Results, name: str) -> np.ndarray:
         """Of attractors without the slots that are empty at every value."""
@@ -301,7 +301,8 @@ class BasinDiagram(Points):
                 if dim not in dataset.coords
             }
         )
-        dataset = described(dataset, self.observables, self.grid.fixed, table)
+        fixed = self.grid.fixed
+        dataset = label_observables(dataset, self.observables, fixed, table)
         targets = self.targets if self.plan.matching == "flow" else None
         with limited(1):  # the worker that the follower is made for
             matched = match_attractors(dataset, self.plan.furthest, targets=targets)

@@ -16,7 +16,7 @@ OBSERVABLES = Variables(
 )
 
 
-def described(
+def label_observables(
     dataset: xr.Dataset,
     observables: Sequence[Variable],
     fixed: Mapping[str, float],
@@ -29,6 +29,16 @@ def described(
         observables: what is observed, in the order of this dimension.
         fixed: parameters by name.
         table: variables of the file.
+
+    Returns:
+        The data set with coordinates `observable_words`, `observable_unit` and
+        `observable_symbol`, and the fixed parameters.
+
+    Example:
+        >>> rows, x = [Variable("x", "", "position", "m", "x")], ("observable", [0.0])
+        >>> labelled = label_observables(xr.Dataset({"x": x}), rows, {}, OBSERVABLES)
+        >>> labelled.observable_words.values.tolist()
+        ['position']
     """
     words = {
         "observable_words": [row.long_name for row in observables],

@@ -113,7 +113,7 @@ def described(
 ) -> xr.Dataset:
     """A data set with fixed parameters, labels of observables, and what it is of."""
     fixed = problem.axes.fixed
-    dataset = dynamics.described(dataset, problem.observables, fixed, table)
+    dataset = dynamics.label_observables(dataset, problem.observables, fixed, table)
     return dataset.assign_attrs(kind=kind, **problem.attributes)
 
 
