@@ -174,11 +174,7 @@ class BasinDiagram(Points):
             names = [f"x_{i}" for i in range(1, self.observed + 1)]
             observables = [Variable(name, "", name, "1", name) for name in names]
         self.observables = tuple(observables)
-        names = (*self.grid.names, *self.grid.fixed)
-        self.variables = variables or basin_variables(
-            [Variable(name, "", f"parameter {name}", "1", name) for name in names],
-            unit=self.system.unit,
-        )
+        self.variables = variables or self._variables()
         name = getattr(self.system.step, "__name__", type(system).__name__)
         self.about = about or {
             "system": name,
@@ -324,6 +320,22 @@ class BasinDiagram(Points):
         return diagrams.Scan(
             self.system, self._window, diagrams.Points(*points), TOGETHER
         )
+
+    def _variables(self) -> Variables:
+        """Of the file, with parameters that are called by their names.
+
+        Raises:
+            ValueError: a parameter with the name of another variable.
+        """
+        names = (*self.grid.names, *self.grid.fixed)
+        taken = {row.name for row in basin_variables(())}.intersection(names)
+        if taken:
+            raise ValueError(
+                f"grid must not have {min(taken)}: files of basins have a variable of "
+                "this name."
+            )
+        rows = [Variable(name, "", f"parameter {name}", "1", name) for name in names]
+        return basin_variables(rows, unit=self.system.unit)
 
     def _starts(self, values: np.ndarray) -> tuple[Any, Any]:
         """All starts at some values, starts fastest; made for `batch` values."""

@@ -1,6 +1,7 @@
 """Attractors along a parameter of a map of one's own, in memory and in files."""
 
 import dataclasses
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,7 +34,7 @@ def growing(x, p):
     return p["a"] * x
 
 
-def diagram(system=wells, starts=STARTS, values=(-0.2, 0.1, 0.5), **changes):
+def diagram(system=wells, starts: Any = STARTS, values=(-0.2, 0.1, 0.5), **changes):
     return BasinDiagram(
         system, starts, {"a": values}, **({"search": SEARCH, "plan": PLAN} | changes)
     )
@@ -157,3 +158,8 @@ def test_impossible_diagrams_are_one_clear_line(changes, message):
 def test_a_second_parameter_with_several_values_is_refused():
     with pytest.raises(ValueError, match="one parameter with several values; got a an"):
         BasinDiagram(wells, STARTS, {"a": [0.0, 0.1], "b": [1.0, 2.0]})
+
+
+def test_a_parameter_with_the_name_of_a_variable_is_refused():
+    with pytest.raises(ValueError, match="must not have phase: files of basins have a"):
+        BasinDiagram(wells, STARTS, {"a": [0.0, 0.1], "phase": 0.0})
