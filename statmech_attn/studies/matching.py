@@ -69,6 +69,11 @@ def _study(
             "data set first."
         )
     tree = toml.loads(dataset.attrs["study"])
+    if "choices" in tree:
+        raise ValueError(
+            "dataset must be of a study; that of a BasinDiagram is matched by "
+            "dynamics.match_attractors."
+        )
     study = parse(tree).beside(folder)
     assert isinstance(study, BasinsStudy | SystemBasinsStudy)
     return tree, study

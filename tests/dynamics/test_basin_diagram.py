@@ -59,6 +59,7 @@ def test_every_value_has_the_attractors_that_are_found_there_alone(basins):
             here.points.values[present, 0], alone.points[:, 0]
         )
     assert (basins["count"] > 0).sum("slot").values.tolist() == [2, 2, 1]
+    assert basins.sizes["slot"] == 2  # of 12, one for each start
 
 
 def test_attractors_have_their_phase_and_exponents(basins):

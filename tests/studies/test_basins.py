@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from statmech_attn import dmft, storage, studies
 from statmech_attn.cli import app
 from statmech_attn.comparison import network_digest
-from statmech_attn.dynamics import BasinDiagram, PHASES, Search
+from statmech_attn.dynamics import BasinDiagram, BasinPlan, PHASES, Search
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.forecast import forecast
 from statmech_attn.studies import files, spec
@@ -279,6 +279,15 @@ def test_only_basin_files_are_matched(found):
             studies.rematch(found, "distance", furthest)
     with pytest.raises(ValueError, match="only a file names its study"):
         studies.rematch(found.assign_attrs(study=""))
+
+
+def test_a_diagram_of_python_has_no_study_that_could_be_matched(tmp_path):
+    search, plan = Search(1000, record=64), BasinPlan(steps=100)
+    diagram = BasinDiagram(
+        lambda x, p: p["a"] * x, np.ones(2), {"a": [0.5]}, search=search, plan=plan
+    )
+    with pytest.raises(ValueError, match="matched by dynamics.match_attractors"):
+        studies.rematch(diagram.run(tmp_path / "basins.h5"))
 
 
 @pytest.mark.slow
