@@ -140,6 +140,16 @@ def test_states_of_a_driven_map_are_kept_at_one_phase_of_its_clock():
     assert found.lifetime.attrs["units"] == "hour"
 
 
+def test_kept_states_go_round_a_cycle_from_its_last_point():
+    logistic = lambda x, p: p["a"] * x * (1 - x)
+    found = diagram(logistic, np.array([0.3, 0.4]), values=[3.5]).compute()
+    assert found.n_points.values.tolist() == [[4]]
+    cycle = found.points.values[0, 0, :4, 0]
+    np.testing.assert_allclose(
+        found.states.values[0, 0, :, 0], np.resize(np.roll(cycle, 1), 8), atol=1e-8
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
