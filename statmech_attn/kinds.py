@@ -277,8 +277,7 @@ _CONTINUATION = Kind(
 _BASINS = Kind(
     "basins",
     table=f"{_STUDIES}.basins_table:BasinsStudy",
-    work=f"{_STUDIES}.basins:BasinsWork",
-    batched=True,
+    work=f"{_STUDIES}.basins:work",
     variables=f"{_STUDIES}.basins:VARIABLES",
     summary=f"{_SUMMARY}:BASINS",
     pictures=f"{_DRAWING}:BASINS",

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
         timeseries,
     )
     from statmech_attn.dynamics.alignment import Alignment, gali
+    from statmech_attn.dynamics.attractor_matching import match_attractors
     from statmech_attn.dynamics.attractors import follow_with, Orbits, settle
+    from statmech_attn.dynamics.basin_contents import basin_variables
+    from statmech_attn.dynamics.basin_diagram import BasinDiagram
     from statmech_attn.dynamics.basins import (
+        arrival_rate,
         Attractors,
         distinguish,
         find_attractors,
@@ -63,7 +67,7 @@ if TYPE_CHECKING:
         observable_names,
         OBSERVABLES,
     )
-    from statmech_attn.dynamics.options import Criteria, Search
+    from statmech_attn.dynamics.options import BasinPlan, Criteria, Search
     from statmech_attn.dynamics.orbits import orbit
     from statmech_attn.dynamics.orthonormal import orthonormalise, safe_log
     from statmech_attn.dynamics.phases import (
@@ -110,10 +114,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alignment",
+    "arrival_rate",
     "as_in_paper",
     "Attractors",
     "attractors",
     "autocorrelation",
+    "basin_variables",
+    "BasinDiagram",
+    "BasinPlan",
     "basins",
     "Classification",
     "classify",
@@ -160,6 +168,7 @@ __all__ = [
     "locking",
     "lyapunov",
     "lyapunov_spectrum",
+    "match_attractors",
     "match_by_distance",
     "match_by_flow",
     "most_common",

@@ -35,6 +35,7 @@ from statmech_attn.dynamics.matching import directed_distance, set_distance
 from statmech_attn.dynamics.starts import shared_by
 from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced
+from statmech_attn.dynamics.transients import escape_rate, EscapeRate
 from statmech_attn.labels import Variable, Words
 from statmech_attn.statistics import wilson
 
@@ -42,6 +43,7 @@ from statmech_attn.statistics import wilson
 CLOSE = 1e-5  # distance of cycles that are one, over 1 + the largest coordinate
 SCATTERS = 2.0  # distance of other sets that are one, over their scatter
 NOT_SETTLED, DIVERGED = -1, -2
+INEXACT = 0.1  # share of the arrivals that may have an upper bound as their lifetime
 KICK = 1e-6  # of the states that ask for stability, over 1 + their size
 KICKS = 64  # states that are asked at least, over all sets
 UNSTABLE, STABLE, UNDECIDED = range(3)
@@ -140,6 +142,22 @@ class Attractors(NamedTuple):
         """Half of this interval."""
         low, high = self.interval
         return (high - low) / 2
+
+    @property
+    def on_the_way(self) -> np.ndarray:
+        """Starts whose lifetime is that of a transient, (n,).
+
+        Not those that diverged, nor those on a set that does not recur and that nobody
+        was seen to leave.
+        """
+        was_left = np.append(self.transient, [False, False])[self.label]
+        stays = (self.orbits.kind == IRREGULAR) & ~was_left
+        return (self.label != DIVERGED) & ~stays
+
+    @property
+    def inexact(self) -> int:
+        """How many of these have a lifetime that is only an upper bound."""
+        return int(np.sum(self.on_the_way & ~self.orbits.exact))
 
 
 @untraced
@@ -303,6 +321,42 @@ def _was_left(orbits: Orbits, leader: int) -> bool:
         for before in orbits.before[orbits.ended]
         if np.isfinite(before).all()
     )
+
+
+def arrival_rate(attractors: Attractors, resolution: int = 1) -> EscapeRate:
+    """Rate at which the transients before attractors end.
+
+    A lifetime that is only an upper bound is no event.  The rate is NaN where it is not
+    constant, and where more than 10 % of the lifetimes are upper bounds.
+
+    Args:
+        attractors: of one parameter, with their orbits.
+        resolution: of the lifetimes, steps: the period of the drive.
+
+    Returns:
+        `EscapeRate`: the rate in nats per step, its standard error, and how far it is
+        constant.
+
+    Example:
+        >>> import numpy as np
+        >>> import jax.numpy as jnp
+        >>> from statmech_attn.dynamics import Search
+        >>> tent = lambda x: jnp.where(x > 1, 1 + x / 2, 2.2 * jnp.minimum(x, 1 - x))
+        >>> starts = np.random.default_rng(0).uniform(0, 1, 400)
+        >>> found = find_attractors(tent, starts, search=Search(4000, record=128))
+        >>> rate = arrival_rate(found)
+        >>> bool(abs(rate.rate - np.log(1.1)) < 4 * rate.stderr)
+        True
+    """
+    orbits, inexact = attractors.orbits, attractors.inexact
+    exact = attractors.on_the_way & orbits.exact
+    lifetime, ended = orbits.lifetime[exact], orbits.ended[exact]
+    if not exact.any():
+        lifetime, ended = np.zeros(1), np.array([False])
+    rate = escape_rate(lifetime, ended, resolution=resolution, unit=attractors.unit)
+    if abs(rate.constancy) > 2 or inexact > INEXACT * (inexact + ended.sum()):
+        rate = rate._replace(rate=np.nan, stderr=np.nan)
+    return rate
 
 
 def most_common(arrived: np.ndarray) -> int:

@@ -150,6 +150,28 @@ class Search(Options):
 
 
 @dataclass(frozen=True)
+class BasinPlan(Options):
+    """What is kept of the attractors along a parameter, and how they are matched.
+
+    Attributes:
+        steps (step): window from which the phase of an attractor is found.
+        exponents: Lyapunov exponents of an attractor; as many as a state has
+            coordinates, 2 at most, when left out.
+        points: of an attractor that are kept.
+        matching: how attractors of neighbouring values are told to be one: by flow or
+            by distance.
+        furthest: largest distance of attractors that are one, in units of the points'
+            extent.
+    """
+
+    steps: Count = 20_000
+    exponents: Count | None = None
+    points: Annotated[int, Ge(16), Le(512)] = 256
+    matching: Literal["flow", "distance"] = "flow"
+    furthest: Positive = 0.1
+
+
+@dataclass(frozen=True)
 class Settings(Options):
     """Numerical choices of a continuation.
 

@@ -192,7 +192,7 @@ class Points(Computation, OneRound):
     def assemble(self, results: Results) -> Assembled:
         columns: Contents = {}
         for name in sorted(results.names(), key=self.variables.place):
-            rows = results.column(name)
+            rows = self.column(results, name)
             columns[name] = (
                 (*self.axes, *self.inner_dims(name, rows)),
                 rows.reshape(self.shape + rows.shape[1:]),
@@ -209,6 +209,15 @@ class Points(Computation, OneRound):
         given = {d: x for d, x in given.items() if d in used and known(d)}
         dataset = self.variables.labelled(contents, given).assign_attrs(attributes)
         return Assembled(dataset.isel(dict.fromkeys(self.single, 0)))
+
+    def column(self, results: Results, name: str) -> np.ndarray:
+        """Rows of a variable of all points, or the part of them that is kept.
+
+        Args:
+            results: of all points.
+            name: of the variable.
+        """
+        return results.column(name)
 
     def inner_dims(self, name: str, rows: np.ndarray) -> tuple[str, ...]:
         """Dimensions of the row of a point.

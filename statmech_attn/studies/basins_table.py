@@ -5,8 +5,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from statmech_attn.dynamics import diagrams, Search
-from statmech_attn.options import Count, Positive
+from statmech_attn.dynamics import BasinPlan, Search
+from statmech_attn.options import Count
 from statmech_attn.studies.dmft_tables import DmftStudy, ParametersSpec, RunSpec
 from statmech_attn.studies.system_tables import (
     Box,
@@ -14,28 +14,10 @@ from statmech_attn.studies.system_tables import (
     SystemRun,
     SystemStudy,
 )
-from statmech_attn.studies.tables import of, Table
-
-
-class SetsRun(Table, frozen=True):
-    """Keys of [run] of basins of any system.
-
-    Attributes:
-        exponents: Lyapunov exponents of a set.
-        points: of a set that are kept.
-        matching: how sets of neighbouring values are told to be one: by flow or by
-            distance.
-        furthest: largest distance of sets that are one, in units of the points' extent.
-    """
-
-    exponents: Count = 2
-    points: Annotated[int, Field(ge=16, le=512)] = 256
-    matching: Literal["flow", "distance"] = "flow"
-    furthest: Positive = 0.1
+from statmech_attn.studies.tables import of
 
 
 class BasinsRun(
-    SetsRun,
     of(
         Search,
         "transient",
@@ -45,7 +27,7 @@ class BasinsRun(
         transient=50_000,
         horizon=200_000,
     ),
-    of(diagrams.Plan, "steps", step="token"),
+    of(BasinPlan, "steps", "points", "matching", "furthest", step="token"),
     RunSpec,
     frozen=True,
 ):
@@ -54,11 +36,12 @@ class BasinsRun(
     Attributes:
         start: starts are random.
         starts: random starts at every value of the parameter.
-        steps (token): window from which the phase of a set is found.
+        exponents: Lyapunov exponents of an attractor.
     """
 
     start: Literal["random"] = "random"
     starts: Annotated[int, Field(ge=2)] = 88
+    exponents: Count = 2
 
 
 class BasinsStudy(DmftStudy, frozen=True):
@@ -70,9 +53,8 @@ class BasinsStudy(DmftStudy, frozen=True):
 
 
 class SystemBasinsRun(
-    SetsRun,
     of(Search, "transient", "horizon", "record", "capture"),
-    of(diagrams.Plan, "steps"),
+    of(BasinPlan, "steps", "points", "matching", "furthest"),
     SystemRun,
     frozen=True,
 ):
@@ -80,12 +62,12 @@ class SystemBasinsRun(
 
     Attributes:
         starts: random starts at every value of the parameter.
-        steps (step): window from which the phase of a set is found.
-        exponents: Lyapunov exponents of a set; as many as there are coordinates, 2 at
-            most, when left out.
+        exponents: Lyapunov exponents of an attractor; as many as there are coordinates,
+            2 at most, when left out.
     """
 
     starts: Annotated[int, Field(ge=2)] = 88
+    exponents: Count = 2
 
 
 class SystemBasinsStudy(SystemStudy, frozen=True):

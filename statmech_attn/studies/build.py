@@ -7,15 +7,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from jaxtyping import PyTree
 
 from statmech_attn import dmft
-from statmech_attn.dmft import PARAMETERS, PatternFile, Patterns
+from statmech_attn.dmft import PatternFile, Patterns
 from statmech_attn.dynamics import diagrams
 from statmech_attn.kinds import GENERATORS
-from statmech_attn.labels import Variables
-from statmech_attn.scan import FAILURE
 from statmech_attn.studies.dmft_tables import NetworkSpec, ParametersSpec, StartSpec
 from statmech_attn.studies.tables import MAX_POINTS, Range
 
@@ -166,26 +163,6 @@ def describe_start(run: StartSpec, made: Model) -> str:
     words = {"token": f"token {run.row}", "random": f"random {run.seed}"}.get(how, how)
     moved = getattr(run, "mean_field_transient", run.transient)
     return words + (f", {moved} mean-field steps later" if moved else "")
-
-
-def with_fixed(
-    dataset: xr.Dataset, axes: diagrams.Axes, labels: Variables = PARAMETERS
-) -> xr.Dataset:
-    """Add the parameters that are not scanned as scalar coordinates."""
-    scalars = {
-        name: ((), value, labels.attributes(name)) for name, value in axes.fixed.items()
-    }
-    return dataset.assign_coords(scalars)
-
-
-def with_failures(
-    dataset: xr.Dataset, failure: np.ndarray, dims: tuple[str, ...], reasons: list[str]
-) -> xr.Dataset:
-    """Add why points were not computed, if there are such points."""
-    if not failure.any():
-        return dataset
-    variable = (dims, failure, FAILURE.attributes())
-    return dataset.assign(failure=variable).assign_attrs(failure_reasons=reasons)
 
 
 def _how(run: StartSpec, made: Model) -> str:

@@ -12,7 +12,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from jaxtyping import Array, Float, PyTree
 
 from statmech_attn import dmft, dynamics
@@ -103,22 +102,6 @@ def only_one(axes: diagrams.Axes, kind: str) -> diagrams.Axes:
             "number."
         )
     return axes
-
-
-def with_labels(variables: Variables, problem: Posed) -> Variables:
-    """Variables of a file, with the parameters of a system."""
-    return Variables(
-        variables, problem.parameters, attributes=variables.file_attributes
-    )
-
-
-def described(
-    dataset: xr.Dataset, problem: Posed, kind: str, table: Variables
-) -> xr.Dataset:
-    """A data set with fixed parameters, labels of observables, and what it is of."""
-    fixed = problem.axes.fixed
-    dataset = dynamics.label_observables(dataset, problem.observables, fixed, table)
-    return dataset.assign_attrs(kind=kind, **problem.attributes)
 
 
 def pose(

@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 
 from statmech_attn.batches import lanes, rng
 from statmech_attn.dynamics import (
+    arrival_rate,
     attractors,
     find_attractors,
     Search,
@@ -275,7 +276,7 @@ def test_sets_of_equal_count_are_ordered_by_where_they_lie():
 
 
 def leaking(s):
-    """Tent map of slope s > 2; beyond 1 it falls onto the fixed point 2."""
+    """Tent map of slope s; of s > 2 the part beyond 1 falls onto the fixed point 2."""
     return lambda x: jnp.where(x > 1, 1 + x / 2, s * jnp.minimum(x, 1 - x))
 
 
@@ -303,6 +304,47 @@ def test_a_chaotic_set_that_orbits_left_to_infinity_is_a_transient():
     # The others need 40 of 256 steps to grow that large: some began a look before.
     before = np.abs(found.orbits.before[gone & ~first]).max(axis=(1, 2))
     assert np.mean(before <= 1.0002) > 0.7
+
+
+@pytest.mark.slow
+def test_starts_on_another_chaotic_set_do_not_slow_the_escape():
+    """Beside an open tent map (rate ln 1.01), a closed one that nobody leaves."""
+    one, other = leaking(2.02), leaking(1.99)
+    step = lambda z: jnp.where(
+        z[1] > 0, jnp.stack([one(z[0]), z[1]]), jnp.stack([other(z[0]), z[1]])
+    )
+    x = np.random.default_rng(3).uniform(0, 1, 400)
+    starts = np.stack([x, np.where(np.arange(400) < 200, 5.0, -5.0)], axis=1)
+    found = find_attractors(step, starts, search=Search(20_000, record=256))
+    rate = arrival_rate(found)
+    assert abs(rate.rate - np.log(1.01)) < 4 * rate.stderr
+    assert abs(rate.constancy) <= 2 and found.inexact == 0
+
+
+@pytest.mark.slow
+def test_what_has_no_rate_is_given_none():
+    """x' = 0.9 x needs ln(1000 x) / 0.105 steps; x' = 0.999 x more than are kept."""
+    x = 10 ** np.random.default_rng(4).uniform(-2, 3, 200)
+    none = arrival_rate(find_attractors(lambda x: 0.9 * x, x))
+    assert np.isnan(none.rate) and abs(none.constancy) > 2
+    short = Search(40_000, record=64, memory=4)
+    late = find_attractors(lambda x: 0.999 * x, np.clip(x, 0.01, 1), search=short)
+    assert np.isnan(arrival_rate(late).rate) and late.inexact == 200
+    gone = find_attractors(lambda x: 2 * x, x, search=Search(1000, record=64))
+    assert np.isnan(arrival_rate(gone).rate)
+
+
+@pytest.mark.slow
+def test_a_few_upper_bounds_are_no_events():
+    """Of 400 exponential lifetimes 5 per cent are said to be known too late."""
+    x = np.random.default_rng(5).uniform(0, 1, 400)
+    found = find_attractors(leaking(2.02), x, search=Search(20_000, record=256))
+    exact, lifetime = np.arange(400) >= 20, found.orbits.lifetime.copy()
+    lifetime[:20] = 100_000
+    some = found._replace(orbits=found.orbits._replace(exact=exact, lifetime=lifetime))
+    rate = arrival_rate(some)
+    assert some.inexact == 20 and rate.events <= 380
+    assert abs(rate.rate - np.log(1.01)) < 4 * rate.stderr
 
 
 def test_saddles_on_an_invariant_plane_are_unstable():

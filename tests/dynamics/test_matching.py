@@ -12,10 +12,8 @@ from statmech_attn.dynamics import (
     Search,
     set_distance,
 )
-from statmech_attn.dynamics.attractors import follow_with
-from statmech_attn.dynamics.basins import distinguish, is_same, most_common
-from statmech_attn.dynamics.following import Follower
-from statmech_attn.dynamics.matching import distances, resolution
+from statmech_attn.dynamics.basins import most_common
+from statmech_attn.dynamics.matching import resolution
 from statmech_attn.dynamics.sweeps import intervals
 
 
@@ -29,85 +27,6 @@ def test_the_distance_of_shifted_and_nested_sets():
     assert set_distance(line[:1], line) == pytest.approx(4.5)
     # The third neighbour is at 2 inside, at 3 from an end, at 2 from the one beside it.
     assert resolution(line) == pytest.approx((8 * 2 + 2 * 3) / 10)
-
-
-SEARCH = Search(6_000, record=128)
-
-
-def matched(step, starts, values, by):
-    """Sets at every value, all values side by side, and their numbers."""
-    n, values = len(starts), np.asarray(values)
-    tiled = np.tile(starts, len(values))
-    follower = Follower(step, SEARCH, tiled, np.repeat(values, n))
-    orbits = follow_with(follower, tiled, np.repeat(values, n))
-    rows = np.arange(tiled.size).reshape(-1, n)
-    found = [distinguish(orbits.take(row)) for row in rows]
-    parents = [np.full(len(found[0].counts), -1)]
-    for one, other, r in zip(found, found[1:], values[1:], strict=False):
-        between = distances(
-            [one.orbits.set_of(i) for i in one.leader],
-            [other.orbits.set_of(i) for i in other.leader],
-        )
-        if by == "distance":
-            parents.append(match_by_distance(between, 1.0))
-            continue
-        ends = one.orbits.state[one.leader]
-        moved = follow_with(follower, ends, np.full(len(ends), r))
-        parents.append(match_by_flow(arrivals(moved, other), between))
-    return found, identities(parents)
-
-
-def arrivals(moved, found):
-    """The set on which each orbit ended, -1: none."""
-    sets = list(enumerate(found.leader))
-    which = lambda i: [k for k, j in sets if is_same(moved, i, found.orbits, j)]
-    return np.array([[*which(i), -1][0] for i in range(len(moved.kind))])
-
-
-STARTS = np.array([-1.1, -0.6, -0.2, 0.3, 0.7, 1.2])
-
-
-BY = pytest.mark.parametrize(
-    "by", [pytest.param("flow", marks=pytest.mark.slow), "distance"]
-)
-
-
-@BY
-def test_through_a_pitchfork_one_branch_goes_on_and_the_other_is_new(by):
-    """x' = r x - x^3: 0 until r = 1, then +-sqrt(r - 1), named as they were before."""
-    step = lambda x, r: r * x - x**3
-    values = [0.9, 1.1, 1.2, 1.3]
-    found, numbers = matched(step, STARTS, values, by)
-    assert [len(x) for x in numbers] == [1, 2, 2, 2]
-    assert numbers[0].tolist() == [0] and sorted(numbers[1]) == [0, 1]
-    side = [
-        dict(zip(n, np.sign(x.points[:, 0, 0]), strict=True))
-        for n, x in zip(numbers[1:], found[1:], strict=True)
-    ]
-    assert side[0] == side[1] == side[2]
-    assert np.abs(found[3].points[:, 0, 0]) == pytest.approx(np.sqrt(0.3))
-
-
-@BY
-def test_a_doubled_cycle_is_the_same_attractor(by):
-    step = lambda x, r: r * x * (1 - x)
-    starts = np.linspace(0.1, 0.9, 6)
-    found, numbers = matched(step, starts, [2.9, 3.1, 3.4, 3.5], by)
-    assert [x.period.tolist() for x in found] == [[1], [2], [2], [4]]
-    assert [x.tolist() for x in numbers] == [[0]] * 4
-
-
-@pytest.mark.slow
-@BY
-def test_at_a_fold_the_attractor_that_ends_gives_its_name_to_nobody(by):
-    """x' = x + 0.1 (r + x - x^3): the left one ends at r = 2/sqrt(27)."""
-    step = lambda x, r: x + 0.1 * (r + x - x**3)
-    found, numbers = matched(step, STARTS, [0.2, 0.35, 0.45, 0.6], by)
-    assert [len(x) for x in numbers] == [2, 2, 1, 1]
-    right = [
-        n[np.argmax(x.points[:, 0, 0])] for n, x in zip(numbers, found, strict=True)
-    ]
-    assert len(set(right)) == 1
 
 
 def test_flow_to_none_of_the_sets_starts_a_new_one():

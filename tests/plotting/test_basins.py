@@ -2,12 +2,14 @@
 
 import io
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
 
 from statmech_attn import plotting
 from statmech_attn.cli.summary import print_summary
+from statmech_attn.dynamics import BasinDiagram, BasinPlan, Search
 from statmech_attn.dynamics.sweeps import intervals
 from statmech_attn.plotting import style
 
@@ -33,6 +35,16 @@ def test_sets_are_named_with_their_periods(basins):
     assert any(text.startswith("set 0: period ") for text in words)
     colours = [patch.get_facecolor() for patch in legend.get_patches()]
     assert len(set(colours)) == len(colours)
+
+
+def test_a_diagram_of_ones_own_map_has_the_figures_of_a_study():
+    search, plan = Search(1000, record=64), BasinPlan(steps=100)
+    wells = lambda x, p: 1.5 * jnp.tanh(x) + p["a"]
+    starts, values = np.linspace(-2, 2, 5), {"a": [-0.1, 0.1]}
+    found = BasinDiagram(wells, starts, values, search=search, plan=plan).compute()
+    pictures = dict(plotting.pictures(found))
+    assert list(pictures) == ["basins", "lifetimes"]
+    assert pictures["basins"].axes[-1].get_xlabel() == "parameter a $a$"
 
 
 def test_errors_of_shares_are_the_stored_intervals(basins):

@@ -1,17 +1,17 @@
 """Studies of basins: what a file holds; matching it anew changes one thing only."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from typer.testing import CliRunner
 
 from statmech_attn import dmft, storage, studies
 from statmech_attn.cli import app
 from statmech_attn.dmft import network_digest
-from statmech_attn.dynamics import find_attractors, PHASES, Search
+from statmech_attn.dynamics import BasinDiagram, BasinPlan, PHASES, Search
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.forecast import forecast
-from statmech_attn.studies import basins, files, matching, spec
+from statmech_attn.studies import files, spec
 
 
 STUDY = {
@@ -88,24 +88,6 @@ def test_a_study_does_not_depend_on_which_values_are_beside(found):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stored", [16, 64, 82])
-def test_a_flow_arrives_on_a_cycle_of_which_some_points_are_stored(stored):
-    """82 places around a circle, and the same cycle beside it or run twice."""
-    angle = lambda k: 2 * jnp.pi * k / 82
-    step = lambda z: jnp.stack([0.5 * z[0] + jnp.cos(angle(z[1])), (z[1] + 1) % 82])
-    orbits = find_attractors(step, np.array([[0.1, 0.0]])).orbits
-    points = orbits.set_of(0)
-    here = points[np.linspace(0, 81, stored).astype(int)]
-    beside = here + np.array([0.1, 0.0])
-    arrival = lambda sets, *periods: matching._arrival(
-        orbits, 0, sets, np.array(periods)
-    )
-    assert arrival([beside, here], 82, 82) == 1
-    assert arrival([beside], 82) == -1
-    assert arrival([here, here], 164, 82) == 1
-
-
-@pytest.mark.slow
 def test_matching_anew_changes_numbers_only(found, stored, monkeypatch):
     by_distance = studies.rematch(found, "distance", 0.1)
     by_flow = studies.rematch(found, "flow")
@@ -125,7 +107,7 @@ def test_the_command_line_matches_a_stored_file_anew(stored, tmp_path):
     assert result.exit_code == 0, result.output
     again = storage.read(output)
     assert again.attrs["matching"] == "distance" and again.attrs["kind"] == "basins"
-    assert "mean lifetime" in result.output
+    assert "share with Wilson's interval" in result.output
     # It is the result of the study that asks for these numbers, not of the first one.
     text = storage.read(stored).attrs["study"]
     run = STUDY["run"] | {"matching": "distance"}
@@ -145,11 +127,12 @@ def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
         studies.rematch(found.assign_attrs(network="another"), "flow")
     used, context = [], int(found.context)
 
-    def none_flows(dataset, name, net, sets, how):
-        used.append(how)
-        return [np.full(len(some), -1) for some in sets[:-1]]
+    def none_flow(diagram, dataset):
+        used.append(diagram.search)
+        counts = (dataset.sortby("beta")["count"] > 0).sum("slot").values
+        return [np.full(n, -1) for n in counts[:-1]]
 
-    monkeypatch.setattr(matching, "_flows", none_flows)
+    monkeypatch.setattr(BasinDiagram, "targets", none_flow)
     study = spec.dump(STUDY | {"network": {"patterns": "x.json"}})
     patterns = (published / "poclopez_patterns.json").read_bytes()
     (tmp_path / "x.json").write_bytes(patterns)
@@ -157,53 +140,6 @@ def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
     moved = found.assign_attrs(study=study, network=network_digest(net))
     studies.rematch(moved, "flow", 0.1, tmp_path)
     assert used == [Search(60_000, transient=50_000, capture=1e-3)]
-
-
-def leaking(s):
-    """Tent map of slope s; of s > 2 the part beyond 1 falls onto the fixed point 2."""
-    return lambda x: jnp.where(x > 1, 1 + x / 2, s * jnp.minimum(x, 1 - x))
-
-
-@pytest.mark.slow
-def test_starts_on_another_chaotic_set_do_not_slow_the_escape():
-    """Beside an open tent map (rate ln 1.01), a closed one that nobody leaves."""
-    one, other = leaking(2.02), leaking(1.99)
-    step = lambda z: jnp.where(
-        z[1] > 0, jnp.stack([one(z[0]), z[1]]), jnp.stack([other(z[0]), z[1]])
-    )
-    x = np.random.default_rng(3).uniform(0, 1, 400)
-    starts = np.stack([x, np.where(np.arange(400) < 200, 5.0, -5.0)], axis=1)
-    found = find_attractors(step, starts, search=Search(20_000, record=256))
-    rate = basins.arrival_rate(found, 1)
-    assert abs(rate["escape_rate"] - np.log(1.01)) < 4 * rate["escape_rate_stderr"]
-    assert abs(rate["escape_constancy"]) <= 2 and rate["count_inexact"] == 0
-
-
-@pytest.mark.slow
-def test_what_has_no_rate_is_given_none():
-    """x' = 0.9 x needs ln(1000 x) / 0.105 steps; x' = 0.999 x more than are kept."""
-    x = 10 ** np.random.default_rng(4).uniform(-2, 3, 200)
-    none = basins.arrival_rate(find_attractors(lambda x: 0.9 * x, x), 1)
-    assert np.isnan(none["escape_rate"]) and abs(none["escape_constancy"]) > 2
-    short = Search(40_000, record=64, memory=4)
-    x = np.clip(x, 0.01, 1)
-    late = basins.arrival_rate(find_attractors(lambda x: 0.999 * x, x, search=short), 1)
-    assert np.isnan(late["escape_rate"]) and late["count_inexact"] == 200
-    gone = find_attractors(lambda x: 2 * x, x, search=Search(1000, record=64))
-    assert np.isnan(basins.arrival_rate(gone, 1)["escape_rate"])
-
-
-@pytest.mark.slow
-def test_a_few_upper_bounds_are_no_events():
-    """Of 400 exponential lifetimes 5 per cent are said to be known too late."""
-    x = np.random.default_rng(5).uniform(0, 1, 400)
-    found = find_attractors(leaking(2.02), x, search=Search(20_000, record=256))
-    exact, lifetime = np.arange(400) >= 20, found.orbits.lifetime.copy()
-    lifetime[:20] = 100_000
-    some = found._replace(orbits=found.orbits._replace(exact=exact, lifetime=lifetime))
-    rate = basins.arrival_rate(some, 1)
-    assert rate["count_inexact"] == 20 and rate["escape_events"] <= 380
-    assert abs(rate["escape_rate"] - np.log(1.01)) < 4 * rate["escape_rate_stderr"]
 
 
 @pytest.mark.slow
@@ -224,6 +160,94 @@ def test_the_forecast_says_what_a_run_may_cost():
     assert "not included: starts that settle later" in said
     studies.run(study, report)
     assert report.done == pytest.approx(report.work)
+
+
+@pytest.fixture(scope="module")
+def sweeps():
+    """Up and down through a stretch where periods 28 and 32 coexist."""
+    run = {"exponents": 2, "transient": 30_000, "steps": 4000, "max_doublings": 2}
+    beta = {"start": 1.268, "stop": 1.275, "num": 15}
+    tree = {"kind": "bifurcation", "parameters": {"beta": beta}}
+    ways = ("continue-up", "continue-down")
+    return [
+        studies.run(studies.parse(tree | {"run": run | {"start": way}})) for way in ways
+    ]
+
+
+@pytest.mark.slow
+def test_sweeps_of_the_network_show_hysteresis(sweeps):
+    found = studies.compare_sweeps(*sweeps)
+    up, down = sweeps
+    inside = (up.period > 0) & (down.period > 0)
+    inside &= (up.period % 28 == 0) & (down.period % 16 == 0)
+    assert inside.values.sum() > 3 and found.differ.values[inside].all()
+    same = (up.period == down.period) & (up.period > 0)
+    gap = np.abs(np.sort(up.strobe) - np.sort(down.strobe)).max(-1)
+    assert not found.differ.values[same & (gap < 1e-9)].any()
+    low, first, last, high = found.interval.values[0]
+    assert first <= float(up.beta[np.argmax(inside.values)]) <= last
+    with pytest.raises(ValueError, match="different values of beta"):
+        studies.compare_sweeps(up, down.isel(beta=slice(1, None)))
+    with pytest.raises(ValueError, match="of different networks"):
+        studies.compare_sweeps(up, down.assign_attrs(network="another"))
+    with pytest.raises(ValueError, match="needs two bifurcation files"):
+        studies.compare_sweeps(up, found)
+
+
+def swept(direction, strobe, period, **parameters):
+    """A scan over three beta with these samples at each."""
+    sample = np.arange(1, 1 + strobe.size)
+    return xr.Dataset(
+        {
+            "strobe": (("beta", "strobe_sample"), np.tile(strobe, (3, 1))),
+            "phase": ("beta", np.full(3, PHASES.index("periodic"))),
+            "period": ("beta", np.full(3, period)),
+        },
+        {"beta": [1.0, 1.1, 1.2], "strobe_sample": sample} | parameters,
+        {"kind": "bifurcation", "network": "a", "clock_period": 4}
+        | {"direction": direction},
+    )
+
+
+@pytest.mark.parametrize(("q", "samples"), [(82, 64), (82, 128), (16, 64)])
+def test_one_cycle_sampled_at_two_phases_is_no_hysteresis(q, samples):
+    """Of 82 points 64 samples see different parts; 10 per cent away is another."""
+    cycle = np.random.default_rng(0).normal(size=q)
+    seen = [cycle[(np.arange(samples) + lag) % q] for lag in (0, q // 2)]
+    up, down = swept("up", seen[0], 4 * q), swept("down", seen[1], 4 * q)
+    assert not studies.compare_sweeps(up, down).differ.any()
+    other = swept("down", 10 + 1.1 * seen[1], 4 * q)
+    assert studies.compare_sweeps(up, other).differ.all()
+
+
+def test_only_the_two_directions_of_one_sweep_are_compared():
+    samples = np.zeros(64)
+    up, down = (swept(way, samples, 4, gamma=90.0) for way in ("up", "down"))
+    assert float(studies.compare_sweeps(up, down).gamma) == 90
+    text = up.assign_attrs(study='run.start = "continue-up"')
+    del text.attrs["direction"]
+    assert not studies.compare_sweeps(text, down).differ.any()
+    for one, other, message in (
+        (up, swept("down", samples, 4, gamma=120.0), "different values of gamma"),
+        (up, swept("down", samples, 4), "different values of gamma"),
+        (up, up, "got the directions 'up' and 'up'"),
+        (down, up, "got the directions 'down' and 'up'"),
+        (swept("", samples, 4, gamma=90.0), down, "got the directions '' and 'down'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            studies.compare_sweeps(one, other)
+
+
+@pytest.mark.slow
+def test_the_command_line_stores_the_intervals(sweeps, tmp_path):
+    paths = [str(tmp_path / f"{way}.h5") for way in ("up", "down", "both")]
+    for path, scan in zip(paths, sweeps, strict=False):
+        storage.write(path, scan, study='kind = "bifurcation"')
+    result = CliRunner().invoke(app, ["hysteresis", *paths[:2], "--output", paths[2]])
+    assert result.exit_code == 0, result.output
+    assert "up and down differ from" in result.output
+    found = storage.read(paths[2])
+    assert found.attrs["kind"] == "hysteresis" and found.sizes["number"] > 0
 
 
 @pytest.mark.parametrize(
@@ -255,6 +279,15 @@ def test_only_basin_files_are_matched(found):
             studies.rematch(found, "distance", furthest)
     with pytest.raises(ValueError, match="only a file names its study"):
         studies.rematch(found.assign_attrs(study=""))
+
+
+def test_a_diagram_of_python_has_no_study_that_could_be_matched(tmp_path):
+    search, plan = Search(1000, record=64), BasinPlan(steps=100)
+    diagram = BasinDiagram(
+        lambda x, p: p["a"] * x, np.ones(2), {"a": [0.5]}, search=search, plan=plan
+    )
+    with pytest.raises(ValueError, match="matched by dynamics.match_attractors"):
+        studies.rematch(diagram.run(tmp_path / "basins.h5"))
 
 
 @pytest.mark.slow
