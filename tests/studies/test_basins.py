@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 from typer.testing import CliRunner
 
 from statmech_attn import dmft, storage, studies
@@ -160,94 +159,6 @@ def test_the_forecast_says_what_a_run_may_cost():
     assert "not included: starts that settle later" in said
     studies.run(study, report)
     assert report.done == pytest.approx(report.work)
-
-
-@pytest.fixture(scope="module")
-def sweeps():
-    """Up and down through a stretch where periods 28 and 32 coexist."""
-    run = {"exponents": 2, "transient": 30_000, "steps": 4000, "max_doublings": 2}
-    beta = {"start": 1.268, "stop": 1.275, "num": 15}
-    tree = {"kind": "bifurcation", "parameters": {"beta": beta}}
-    ways = ("continue-up", "continue-down")
-    return [
-        studies.run(studies.parse(tree | {"run": run | {"start": way}})) for way in ways
-    ]
-
-
-@pytest.mark.slow
-def test_sweeps_of_the_network_show_hysteresis(sweeps):
-    found = studies.compare_sweeps(*sweeps)
-    up, down = sweeps
-    inside = (up.period > 0) & (down.period > 0)
-    inside &= (up.period % 28 == 0) & (down.period % 16 == 0)
-    assert inside.values.sum() > 3 and found.differ.values[inside].all()
-    same = (up.period == down.period) & (up.period > 0)
-    gap = np.abs(np.sort(up.strobe) - np.sort(down.strobe)).max(-1)
-    assert not found.differ.values[same & (gap < 1e-9)].any()
-    low, first, last, high = found.interval.values[0]
-    assert first <= float(up.beta[np.argmax(inside.values)]) <= last
-    with pytest.raises(ValueError, match="different values of beta"):
-        studies.compare_sweeps(up, down.isel(beta=slice(1, None)))
-    with pytest.raises(ValueError, match="of different networks"):
-        studies.compare_sweeps(up, down.assign_attrs(network="another"))
-    with pytest.raises(ValueError, match="needs two bifurcation files"):
-        studies.compare_sweeps(up, found)
-
-
-def swept(direction, strobe, period, **parameters):
-    """A scan over three beta with these samples at each."""
-    sample = np.arange(1, 1 + strobe.size)
-    return xr.Dataset(
-        {
-            "strobe": (("beta", "strobe_sample"), np.tile(strobe, (3, 1))),
-            "phase": ("beta", np.full(3, PHASES.index("periodic"))),
-            "period": ("beta", np.full(3, period)),
-        },
-        {"beta": [1.0, 1.1, 1.2], "strobe_sample": sample} | parameters,
-        {"kind": "bifurcation", "network": "a", "clock_period": 4}
-        | {"direction": direction},
-    )
-
-
-@pytest.mark.parametrize(("q", "samples"), [(82, 64), (82, 128), (16, 64)])
-def test_one_cycle_sampled_at_two_phases_is_no_hysteresis(q, samples):
-    """Of 82 points 64 samples see different parts; 10 per cent away is another."""
-    cycle = np.random.default_rng(0).normal(size=q)
-    seen = [cycle[(np.arange(samples) + lag) % q] for lag in (0, q // 2)]
-    up, down = swept("up", seen[0], 4 * q), swept("down", seen[1], 4 * q)
-    assert not studies.compare_sweeps(up, down).differ.any()
-    other = swept("down", 10 + 1.1 * seen[1], 4 * q)
-    assert studies.compare_sweeps(up, other).differ.all()
-
-
-def test_only_the_two_directions_of_one_sweep_are_compared():
-    samples = np.zeros(64)
-    up, down = (swept(way, samples, 4, gamma=90.0) for way in ("up", "down"))
-    assert float(studies.compare_sweeps(up, down).gamma) == 90
-    text = up.assign_attrs(study='run.start = "continue-up"')
-    del text.attrs["direction"]
-    assert not studies.compare_sweeps(text, down).differ.any()
-    for one, other, message in (
-        (up, swept("down", samples, 4, gamma=120.0), "different values of gamma"),
-        (up, swept("down", samples, 4), "different values of gamma"),
-        (up, up, "got the directions 'up' and 'up'"),
-        (down, up, "got the directions 'down' and 'up'"),
-        (swept("", samples, 4, gamma=90.0), down, "got the directions '' and 'down'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            studies.compare_sweeps(one, other)
-
-
-@pytest.mark.slow
-def test_the_command_line_stores_the_intervals(sweeps, tmp_path):
-    paths = [str(tmp_path / f"{way}.h5") for way in ("up", "down", "both")]
-    for path, scan in zip(paths, sweeps, strict=False):
-        storage.write(path, scan, study='kind = "bifurcation"')
-    result = CliRunner().invoke(app, ["hysteresis", *paths[:2], "--output", paths[2]])
-    assert result.exit_code == 0, result.output
-    assert "up and down differ from" in result.output
-    found = storage.read(paths[2])
-    assert found.attrs["kind"] == "hysteresis" and found.sizes["number"] > 0
 
 
 @pytest.mark.parametrize(
