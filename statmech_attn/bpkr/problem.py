@@ -518,10 +518,7 @@ class Problem(eqx.Module):
         temperatures: Sequence[float],
         solver: "NewtonSolver | None" = None,
     ) -> "list[list[Solution]]":
-        """Solutions on a grid, each found from a neighbour's.
-
-        The grid is followed like a snake, from the last width and temperature
-        backwards: with both in rising order it begins near the GP limit.
+        """Solutions on a grid, each found from that at the next higher temperature.
 
         Args:
             widths, temperatures: any order; entries as in `Problem`.

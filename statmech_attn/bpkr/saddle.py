@@ -17,8 +17,9 @@ costs many gradients, a descent by gradients comes first; where none fits in mem
 problem is solved without it (`hessian_free`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -140,27 +141,53 @@ def _with_outside(problem: Problem, *of_rows):
     return tuple(x + problem.outside / problem.widths.max() for x in of_rows)
 
 
+def cooled(
+    problem: Problem,
+    width: Any,
+    temperatures: Iterable[float],
+    known: dict[float, Solution] | None = None,
+    solver: NewtonSolver | None = None,
+) -> Iterator[Solution]:
+    """Solutions at falling temperatures, each sought from the one before.
+
+    Args:
+        problem: at any width and temperature.
+        width: as in `Problem`.
+        temperatures: falling: the first is the nearest to the GP limit.
+        known: solutions that are there, by temperature; those that are found are added.
+        solver: numerical choices of Newton's method.
+
+    Yields:
+        A solution for every temperature; one that has not converged starts none.
+    """
+    known, start = {} if known is None else known, None
+    for T in temperatures:
+        if T not in known:
+            known[T] = solve(problem.at(width=width, temperature=T), start, solver)
+        yield known[T]
+        start = known[T] if known[T].converged else None
+
+
 def sweep(
     problem: Problem,
     widths: Sequence,
     temperatures: Sequence[float],
     solver: NewtonSolver | None = None,
 ) -> list[list[Solution]]:
-    """Solutions on a grid, a row for every width, each found from a neighbour's."""
-    rows = [[problem.at(width=N, temperature=T) for T in temperatures] for N in widths]
-    if not rows or not rows[0]:
+    """Solutions on a grid, a row for every width; see `Problem.sweep`."""
+    if not len(widths) or not len(temperatures):
         raise ValueError(
             "sweep: need at least one width and one temperature; "
             f"got {len(widths)} and {len(temperatures)}."
         )
-    solved, start = [], None
-    for turn, row in enumerate(reversed(rows)):
-        solutions = []
-        for problem in row if turn % 2 else reversed(row):
-            solutions.append(solve(problem, start, solver))
-            start = solutions[-1] if solutions[-1].converged else None
-        solved.append(solutions if turn % 2 else solutions[::-1])
-    return solved[::-1]
+    rows = []
+    for width in widths:
+        known: dict[float, Solution] = {}
+        falling = sorted(temperatures, reverse=True)
+        for _ in cooled(problem, width, falling, known, solver):
+            pass
+        rows.append([known[T] for T in temperatures])
+    return rows
 
 
 def descent_precedes(problem: Problem) -> bool:

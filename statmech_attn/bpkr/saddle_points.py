@@ -27,6 +27,7 @@ from statmech_attn.bpkr.points import (
 )
 from statmech_attn.bpkr.predictor import accuracy, correct, Theory
 from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.saddle import cooled
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
@@ -159,7 +160,7 @@ class SaddlePoints(TaskPoints):
         self.predictors, self.corrections = predictors, corrections
         self.kernels = kernels
         self.batch = len(self.temperatures)
-        self._last: tuple[int, dict[int, Solution]] = -1, {}
+        self._last: tuple[int, dict[float, Solution]] = -1, {}
         if kernels:
             check_kernels(task, self.grid)
 
@@ -172,17 +173,15 @@ class SaddlePoints(TaskPoints):
 
         Those of the width before are kept.
         """
-        width, known = self._last
-        if width != i:
-            self._last = i, (known := {})
-        start = None
-        for above in range(len(self.temperatures) - 1, j - 1, -1):
-            if above not in known:
-                number = i * len(self.temperatures) + above
-                known[above] = self.at(number).solve(start=start)
-                tick(0.0)
-            start = known[above] if known[above].converged else None
-        return known[j]
+        if self._last[0] != i:
+            self._last = i, {}
+        width, falling = (
+            self.grid.width(self.grid.widths[i]),
+            self.temperatures[j:][::-1],
+        )
+        for _ in cooled(self.problem, width, falling, self._last[1]):
+            tick(0.0)
+        return self._last[1][self.temperatures[j]]
 
     def between(self, width: float, temperature: float, tick: Tick) -> dict[str, Any]:
         """The row of a width and a temperature that the grid need not have.
@@ -192,19 +191,14 @@ class SaddlePoints(TaskPoints):
         Args:
             width: one number, as in the grid.
             temperature: of the posterior.
-            tick: called before every solution; it raises to end the search.
+            tick: called after every solution; it raises to end the search.
         """
         above = [T for T in reversed(self.temperatures) if T > temperature]
-        start = saddle = None
-        for T in [*above, temperature]:
-            tick(0.0)
-            problem = self.problem.at(width=self.grid.width(width), temperature=T)
-            self.check(problem)
-            saddle = problem.solve(start=start)
-            start = saddle if saddle.converged else None
-        assert saddle is not None
+        known, size = {}, self.grid.width(width)
         tick(0.0)
-        return self._row(saddle)
+        for _ in cooled(self.problem, size, [*above, temperature], known):
+            tick(0.0)
+        return self._row(known[temperature])
 
     def _row(self, saddle: Solution) -> dict[str, Any]:
         row = of_saddle(saddle)

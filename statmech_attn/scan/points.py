@@ -45,6 +45,7 @@ class Computation(ABC):
     """What is computed in memory, or in chunks beside a file; base of works."""
 
     title: str
+    batch: int
 
     def identity(self) -> Mapping[str, Any]:
         """What makes this computation another one, as a table of TOML.
@@ -58,6 +59,18 @@ class Computation(ABC):
         public = {n: x for n, x in vars(self).items() if not n.startswith("_")}
         choices = {n: fingerprint(x) for n, x in public.items() if n != "batch"}
         return {"kind": self.title, "attributes": dict(sorted(choices.items()))}
+
+    def with_batch(self, batch: int | None) -> Any:
+        """The same computation, of so many points at once.
+
+        Args:
+            batch: for which chunks were cut; its own when omitted.
+        """
+        if batch is None or batch == self.batch:
+            return self
+        cut = copy.copy(self)
+        cut.batch = batch
+        return cut
 
     def compute(self, report: Reporter = Silent()) -> xr.Dataset:
         """The result, computed in memory by all cores.
@@ -83,7 +96,7 @@ class Computation(ABC):
             StorageError: the file is another one's, or cannot be written.
         """
         text = storage.toml.dumps(dict(self.identity()))
-        job = producing.Job(text, text, functools.partial(_itself, self))
+        job = producing.Job(text, text, self.with_batch)
         producing.compute(job, Path(path), report, **how)
         return storage.read(path)
 
@@ -274,15 +287,6 @@ def lacking(arrays: Arrays, *names: str) -> np.ndarray:
         finite = np.isfinite(arrays[name].reshape(len(lost), -1))
         lost |= ~finite.all(axis=1)
     return lost
-
-
-def _itself(computation: Any, batch: int | None) -> Any:
-    """What a job builds: the computation, with the batch that chunks were cut for."""
-    if batch is None or batch == computation.batch:
-        return computation
-    cut = copy.copy(computation)
-    cut.batch = batch
-    return cut
 
 
 def fingerprint(value: Any) -> Any:

@@ -148,7 +148,7 @@ def test_the_gp_limit_is_reached_as_one_over_the_width(problem):
 
 
 def test_a_sweep_gives_the_numbers_of_cold_starts(problem):
-    """Whatever way the snake takes; a solution of a point is the start of the next."""
+    """Though each begins at the next higher temperature."""
     for Y in (problem.Y, -2 * problem.Y[::-1]):
         widths, temperatures = [3, 80], [0.05, 0.3, 0.1]
         rows = problem.at(Y=Y).sweep(widths=widths, temperatures=temperatures)

@@ -69,16 +69,6 @@ def test_saddle_points_do_not_depend_on_the_chunk(saddles, all_saddles, first, s
 
 
 @pytest.mark.slow
-def test_chains_end_on_the_saddle_points_of_a_sweep(saddles, all_saddles):
-    """The two follow the grid in different ways, to one minimum."""
-    widths, temperatures = saddles.grid.widths, saddles.temperatures
-    rows = saddles.problem.sweep(widths=widths, temperatures=temperatures)
-    U = np.stack([solution.U[0] for row in rows for solution in row])
-    # Two convergent iterations agree to the gradient's tolerance over the curvature.
-    np.testing.assert_allclose(all_saddles["U_1"], U, atol=1e-7)
-
-
-@pytest.mark.slow
 def test_a_chain_begins_every_saddle_point_at_the_one_before(saddles, all_saddles):
     """To the last bit; begun anew, the last one ends on other bits."""
     start = None

@@ -1,7 +1,6 @@
 """Diagrams of a system of one's own: in memory, or in chunks and a file."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import PyTree
 
-from statmech_attn import storage
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.diagrams.axes import Axes, axes_of
 from statmech_attn.dynamics.diagrams.contents import variables
@@ -21,10 +19,9 @@ from statmech_attn.dynamics.diagrams.work import diagram_work
 from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
 from statmech_attn.dynamics.starts import start_of_each
 from statmech_attn.dynamics.systems import as_system, System
-from statmech_attn.dynamics.tracing import program_digest, untraced
+from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import Variable
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import compute, in_memory, Job
 
 
 @untraced
@@ -104,12 +101,10 @@ def diagram(
         confirm=confirm,
         attributes={"kind": "diagram", "unit": system.unit},
     )
+    work = diagram_work(posed)
     if file is None:
-        return in_memory(diagram_work(posed), report)
-    text = storage.toml.dumps(_described(posed))
-    job = Job(text, text, partial(diagram_work, posed))
-    compute(job, Path(file), report, overwrite=overwrite)
-    return storage.read(file)
+        return work.compute(report)
+    return work.run(file, report, overwrite=overwrite)
 
 
 def _coordinates(system: System, axes: Axes, starts) -> int:
@@ -118,45 +113,3 @@ def _coordinates(system: System, axes: Axes, starts) -> int:
     state = starts(params, np.zeros(1, int))
     first = jax.tree.map(jnp.asarray, (params, state))
     return jax.eval_shape(system.beside(first[0]).vector, first[1]).shape[0]
-
-
-def _described(posed: Diagram) -> dict[str, Any]:
-    """What makes a diagram this one, as the table of a study."""
-    run = {n: x for n, x in asdict(posed.plan).items() if x is not None}
-    if run["compiler"] == Plan.compiler:
-        del run["compiler"]  # diagrams of the time before there was a choice are these
-    if posed.refine:
-        run["refine"] = posed.refine
-    if posed.sweep:
-        run["sweep"] = posed.sweep
-    if posed.confirm != Confirm():
-        run["confirm"] = {
-            n: x for n, x in asdict(posed.confirm).items() if x is not None
-        }
-    scanned = {name: x.tolist() for name, x in posed.axes.scanned.items()}
-    return {
-        "kind": "diagram",
-        "parameters": posed.axes.fixed | scanned,
-        "run": run,
-        "system": {
-            "sha256": _digest(posed),
-            "drive_period": posed.system.drive_period,
-            "unit": posed.system.unit,
-        },
-    }
-
-
-def _digest(posed: Diagram) -> str:
-    """Of what is computed: the step and what it shows, as JAX traces them, and starts.
-
-    Starts are those of the first and the last point.
-    """
-    system, axes = posed.system, posed.axes
-    corners = np.array([[0, n - 1] for n in axes.shape]).T
-    params = axes.at(corners)
-    starts = posed.start(params, np.zeros(2, int))
-
-    def everything(state, params):
-        return system.steps(state, params), system.shown(state, params)
-
-    return program_digest(everything, starts, params)

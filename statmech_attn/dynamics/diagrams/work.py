@@ -12,6 +12,7 @@ A point is a point of the grid with one of its starts, starts fastest.
 
 import copy
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import jax
@@ -34,11 +35,14 @@ from statmech_attn.dynamics.diagrams.rows import (
     tree_rows,
 )
 from statmech_attn.dynamics.diagrams.stages import fitted, Outcome, run, Scan, Times
+from statmech_attn.dynamics.options import Confirm, Plan
 from statmech_attn.dynamics.phases import PHASES
+from statmech_attn.dynamics.tracing import program_digest
 from statmech_attn.scan import (
     Arrays,
     Assembled,
     Chunk,
+    Computation,
     COMPUTED,
     NOT_FINITE,
     Pilot,
@@ -61,10 +65,10 @@ def diagram_work(diagram: Diagram, batch: int | None = None) -> "GridWork":
         batch: see `Work`; chosen for this device when omitted.
 
     Returns:
-        `GridWork`, for an engine of `scan`.
+        `GridWork`: `compute()` gives the data set, `run(path)` also writes it.
 
     Example:
-        `scan.in_memory(diagram_work(posed))` computes what a `Diagram` asks for.
+        `diagram_work(posed).compute()` computes what a `Diagram` asks for.
     """
     if diagram.refine:
         return RefinedWork(diagram, batch)
@@ -73,7 +77,7 @@ def diagram_work(diagram: Diagram, batch: int | None = None) -> "GridWork":
     return GridWork(diagram, batch)
 
 
-class GridWork(Confirming):
+class GridWork(Confirming, Computation):
     """Every point of a grid, each on its own; a `scan.Work`.
 
     Attributes:
@@ -99,6 +103,12 @@ class GridWork(Confirming):
         first = self.axes.at(np.zeros((1, len(self.axes.shape)), int))
         self.example = Points(first, diagram.start(first, numbers))
         self.dimension = fitted(diagram.system, self.plan, self.example).dimension
+
+    def identity(self) -> dict[str, Any]:
+        return _identity(self.diagram)
+
+    def with_batch(self, batch: int | None) -> "GridWork":
+        return diagram_work(self.diagram, batch)
 
     @property
     def most(self) -> int:
@@ -401,3 +411,45 @@ def labels(verdicts: Verdicts | None) -> np.ndarray:
     phase, period = np.asarray(verdicts.phase), np.asarray(verdicts.period)
     zeros = np.where(phase == phases.QUASIPERIODIC, verdicts.evidence.zeros, 0)
     return (period * (1 + verdicts.exponents.shape[0]) + zeros) * len(PHASES) + phase
+
+
+def _identity(posed: Diagram) -> dict[str, Any]:
+    """What makes a diagram this one, as the table of a study."""
+    run = {n: x for n, x in asdict(posed.plan).items() if x is not None}
+    if run["compiler"] == Plan.compiler:
+        del run["compiler"]  # diagrams of the time before there was a choice are these
+    if posed.refine:
+        run["refine"] = posed.refine
+    if posed.sweep:
+        run["sweep"] = posed.sweep
+    if posed.confirm != Confirm():
+        run["confirm"] = {
+            n: x for n, x in asdict(posed.confirm).items() if x is not None
+        }
+    scanned = {name: x.tolist() for name, x in posed.axes.scanned.items()}
+    return {
+        "kind": posed.attributes["kind"],
+        "parameters": posed.axes.fixed | scanned,
+        "run": run,
+        "system": {
+            "sha256": _digest(posed),
+            "drive_period": posed.system.drive_period,
+            "unit": posed.system.unit,
+        },
+    }
+
+
+def _digest(posed: Diagram) -> str:
+    """Of what is computed: the step and what it shows, as JAX traces them, and starts.
+
+    Starts are those of the first and the last point.
+    """
+    system, axes = posed.system, posed.axes
+    corners = np.array([[0, n - 1] for n in axes.shape]).T
+    params = axes.at(corners)
+    starts = posed.start(params, np.zeros(2, int))
+
+    def everything(state, params):
+        return system.steps(state, params), system.shown(state, params)
+
+    return program_digest(everything, starts, params)

@@ -1,6 +1,7 @@
 """Diagrams of systems that are not the network, in memory and through files."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -37,8 +38,8 @@ def in_memory():
 
 
 def test_without_a_plan_a_map_of_one_coordinate_has_one_exponent(monkeypatch):
-    monkeypatch.setattr(diagrams.diagram, "diagram_work", lambda posed: posed)
-    monkeypatch.setattr(diagrams.diagram, "in_memory", lambda posed, report: posed)
+    uncomputed = lambda posed: SimpleNamespace(compute=lambda report: posed)
+    monkeypatch.setattr(diagrams.diagram, "diagram_work", uncomputed)
     square = lambda x, p: p["a"] - x**2
     assert diagram(square, {"a": [0.2]}, jnp.array(0.1)).plan == Plan(
         exponents=1, **WITHOUT_SECTION
