@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -100,12 +101,10 @@ def test_gaussian_crosstalk_moves_spins_as_literal_patterns_do():
         ),
     ],
 )
-def test_a_script_writes_a_file_that_can_be_read(
-    name, given, variables, tmp_path, monkeypatch
-):
+def test_a_script_writes_a_file_that_can_be_read(name, given, variables, tmp_path):
+    """As a command: its processes import the script anew."""
     output = tmp_path / "spins.h5"
-    arguments = [name, "--output", str(output), *given.split()]
-    monkeypatch.setattr(sys, "argv", arguments)
-    script(name).main()
+    command = [sys.executable, ROOT / "analysis" / f"{name}.py", "--output", output]
+    subprocess.run([*command, *given.split()], check=True)
     dataset = storage.read(output)
     assert variables <= set(dataset) and "n_spins" in dataset.coords

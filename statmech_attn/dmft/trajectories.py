@@ -187,6 +187,7 @@ class NetworkTrajectories(Trajectories):
     variables = VARIABLES
     lost = "not finite"
     observables = ()
+    noisy_segment = 256  # with noise
 
     def __init__(
         self,
@@ -202,7 +203,8 @@ class NetworkTrajectories(Trajectories):
     ):
         self.net, self.noise = net, noise
         self.alone = noise is not None
-        self.segment = 2048 if noise is None else 256
+        if noise is not None:
+            self.segment = self.noisy_segment
         self._begin(axes, starts, VARIABLES, about, steps, transient)
         self.batch = batch or self._chosen_batch()
         self.require_memory(16 * net.n_patterns)

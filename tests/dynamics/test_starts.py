@@ -21,7 +21,7 @@ from statmech_attn.dynamics import (
     settle,
     System,
 )
-from statmech_attn.dynamics.diagrams.diagram import _starts
+from statmech_attn.dynamics.starts import start_of_each
 
 
 SEARCH = Search(2_000, record=64)
@@ -187,7 +187,7 @@ def test_whole_numbers_of_starts_are_shared_or_of_each_point(clock):
     )
     first = clock if callable(clock) else lambda p: clock
     params = {"r": np.array([0.1, 0.3])}
-    x, n = _starts(lambda p: (p["r"], first(p)), params, np.arange(2))
+    x, n = start_of_each(lambda p: (p["r"], first(p)), params, np.arange(2))
     np.testing.assert_array_equal(x, params["r"])
     assert np.array_equal(n, [0, 1]) if callable(clock) else np.shape(n) == ()
     step.check((jnp.asarray(x), jnp.asarray(n)), params)

@@ -12,7 +12,6 @@ from statmech_attn.scan.results import Memory
 from statmech_attn.scan.session import Session
 from statmech_attn.scan.signals import Stop
 from statmech_attn.scan.work import Chunk, Stopped
-from statmech_attn.studies import trajectory
 
 
 TRAJECTORIES = {
@@ -33,8 +32,8 @@ SIMULATIONS = {
 @pytest.fixture(autouse=True)
 def short_pieces(monkeypatch):
     """Several segments, blocks and stretches where a study is small."""
-    monkeypatch.setattr(trajectory, "SEGMENT", 32)
-    monkeypatch.setattr(trajectory, "NOISY_SEGMENT", 32)
+    monkeypatch.setattr(dmft.NetworkTrajectories, "segment", 32)
+    monkeypatch.setattr(dmft.NetworkTrajectories, "noisy_segment", 32)
     monkeypatch.setattr(runs, "SMALLEST", 16)
     monkeypatch.setattr(runs, "STRETCH", {"collapsed": 2**7, "spins": 2**17})
 

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
-from statmech_attn.studies.one_shot_sets import CHOICES
 
 from statmech_attn import bpkr, plotting, storage, studies
 from statmech_attn.batches import rng
@@ -17,6 +16,7 @@ from statmech_attn.cli.summary import print_summary
 from statmech_attn.cli.tables import with_error
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.studies import learning, one_shot as one_shot_studies
+from statmech_attn.studies.one_shot import CHOICES
 from statmech_attn.studies.trained import load_trained
 from statmech_attn.tasks import images, one_shot
 from statmech_attn.training import attention_heads, DIVERGED, VANISHED
