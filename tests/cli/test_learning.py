@@ -25,7 +25,8 @@ width = [6]
 temperature = 0.5
 [run]
 """
-SAMPLING = "draws = 200\nwarmup = 200\nchains = 3\nstored = 50\n"
+# So many draws that an error of 10 % of T would show, without which none agrees.
+SAMPLING = "draws = 1000\nwarmup = 200\nchains = 3\nstored = 50\n"
 STUDIES = {
     "saddle": f'kind = "order-parameter"\n{TASK}',
     "exact": f'kind = "posterior"\n{TASK}{SAMPLING}evidence = true\n',
@@ -67,11 +68,7 @@ def test_exact_law_and_weights_are_one_posterior(call, folder):
     assert "exact" in output and "reference" in output
     found = storage.read(folder / "agreement.h5").sel(estimate="weights")
     assert found.verdict.attrs["flag_meanings"].split()[0] == "agrees"
-    # So few draws would not show an error of 10 % of T, which the verdict says.
-    words = found.verdict.attrs["flag_meanings"].split()
-    verdicts = {words[code] for code in found.verdict.values.ravel()}
-    assert verdicts <= {"agrees", "cannot_tell"}, found.largest_z.values
-    assert (found.largest_z < found.threshold).all()
+    assert (found.verdict.values == 0).all(), found.largest_z.values
 
 
 def test_figures_are_drawn_from_every_file(call, folder, tmp_path):
