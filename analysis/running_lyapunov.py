@@ -76,7 +76,9 @@ def running(
     verdicts = run(Scan(system, plan, points), points).verdicts
     dataset = _dataset(spectrum, verdicts, axes.values[0])
     kept = {k: trajectories.attrs[k] for k in ("network", "context", "start")}
-    return build.with_fixed(dataset.assign_attrs(kept), axes)
+    attributes = dmft.PARAMETERS.attributes
+    fixed = {name: ((), x, attributes(name)) for name, x in axes.fixed.items()}
+    return dataset.assign_attrs(kept).assign_coords(fixed)
 
 
 def _end(trajectories: xr.Dataset, study, made, params) -> dmft.State:

@@ -258,7 +258,7 @@ def frequency_of(
     Of two observables that wind once around their center it is the rotation number in
     [0, 1), positive from the first to the second.  Of others it is the strongest line
     of the spectrum in (0, 1/2], which cannot tell rho from 1 - rho.  The error is the
-    difference between the two halves of the series.
+    difference between the two halves of the series, and no less than rounding.
 
     Args:
         series: T points, in the order of time.
@@ -266,7 +266,7 @@ def frequency_of(
     half = series.shape[0] // 2
     line = main_frequency(series)
     halves = main_frequency(series[:half]), main_frequency(series[-half:])
-    error = jnp.abs(halves[0] - halves[1])
+    error = jnp.maximum(jnp.abs(halves[0] - halves[1]), rounding(line, half))
     if series.shape[1] != 2:
         return line, error, jnp.array(False)
     winding = series_rotation(series)
@@ -350,13 +350,17 @@ def _circular_mean(turns):
 def _winds_once(angle, radius, rho):
     """Whether points in the order of n rho mod 1 follow one curve, once around.
 
-    A curve of several turns would jump between its sheets in that order.
+    A curve of several turns would jump between its sheets in that order.  Of a step of
+    half a turn nobody knows on which side it passes the center: so are all of points on
+    a straight line.
     """
     order = jnp.argsort((jnp.arange(angle.shape[0]) * rho) % 1)
-    turns = jnp.sum(_to_half(jnp.diff(angle[order], append=angle[order[:1]])))
+    steps = _to_half(jnp.diff(angle[order], append=angle[order[:1]]))
+    turns = jnp.sum(steps)
+    sided = jnp.max(jnp.abs(steps)) <= NEAR_HALF
     jump = jnp.mean(jnp.abs(jnp.diff(radius[order])))
     small = SHEETS * jnp.ptp(radius) + ROUNDING * jnp.mean(radius)
-    return (jnp.abs(jnp.abs(turns) - 1) < 0.5) & (jump <= small)
+    return sided & (jnp.abs(jnp.abs(turns) - 1) < 0.5) & (jump <= small)
 
 
 def _check(name: str, value: int, least: int) -> None:

@@ -118,6 +118,18 @@ def test_a_curve_that_does_not_surround_its_center_once_is_ambiguous():
     assert {int(found.result), int(crossed.result)} == {rotation.AMBIGUOUS}
 
 
+def test_points_on_a_line_have_the_frequency_of_their_one_coordinate():
+    """Rounding decides on which side of its center a straight line passes."""
+    turns = GOLDEN * np.arange(3072)
+    seen = np.cos(2 * np.pi * (turns + 0.1))
+    for off in (0.0, 1e-18, -1e-18):
+        number, error, oriented = rotation.frequency_of(
+            jnp.stack([jnp.full(3072, off), seen], axis=1)
+        )
+        assert not oriented
+        assert abs(float(number) - (1 - GOLDEN)) <= float(error) < 1e-12
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("p", "q"), [(1, 2), (1, 3), (2, 5), (3, 7)])
 def test_a_cycle_surrounds_its_center_from_three_points_on(p, q):
