@@ -21,7 +21,8 @@ import xarray as xr
 
 from statmech_attn import dmft, dynamics, storage, studies
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
-from statmech_attn.studies import build, holds, produce, records
+from statmech_attn.studies import holds, produce, records
+from statmech_attn.studies.network import models
 
 
 HERE = Path(__file__).resolve().parent
@@ -57,8 +58,8 @@ def running(
 ) -> xr.Dataset:
     """Exponents by block and phases of the orbits that a trajectory file ends on."""
     study = studies.parse(tomllib.loads(trajectories.attrs["study"]))
-    made = build.model(study.network)
-    axes = build.axes(study.parameters, made.file)
+    made = models.model(study.network)
+    axes = models.axes(study.parameters, made.file)
     params = axes.points()
     state = _end(trajectories, study, made, params)
     spectrum = dynamics.lyapunov_spectrum(
@@ -87,7 +88,7 @@ def _end(trajectories: xr.Dataset, study, made, params) -> dmft.State:
     if trajectories.sizes["time"] < context:
         raise ValueError(f"trajectories must hold at least {context} tokens.")
     attention = trajectories.A.transpose("time", "pattern", "beta").values
-    clock = int(build.start(options, made, params).clock)
+    clock = int(models.start(options, made, params).clock)
     position = (clock + options.transient + options.steps) % context
     return dmft.from_window(made.net, params, attention[: -context - 1 : -1], position)
 

@@ -19,8 +19,9 @@ import numpy as np
 from statmech_attn import bpkr
 from statmech_attn.bpkr import saddle_points
 from statmech_attn.bpkr.points import alignment_and_scores
-from statmech_attn.studies import learning, one_shot
-from statmech_attn.studies.one_shot import Drawn
+from statmech_attn.studies.learning import tasks
+from statmech_attn.studies.one_shot import examples
+from statmech_attn.studies.one_shot.examples import Drawn
 from statmech_attn.tasks.one_shot import Examples, Setting
 from statmech_attn.training import initial
 
@@ -53,7 +54,7 @@ def published() -> None:
     points(chosen, WIDTHS, TEMPERATURES)
 
 
-def made(heads) -> learning.Learning:
+def made(heads) -> tasks.Learning:
     """Attentioned inputs of all sets."""
     keys = iter(jax.random.split(jax.random.key(0), 6))
     network = initial(
@@ -70,7 +71,7 @@ def made(heads) -> learning.Learning:
     )
     return timed(
         f"attentioned inputs, 4600 tasks, {heads}",
-        lambda: one_shot.attended(network, drawn),
+        lambda: examples.attended(network, drawn),
     )
 
 
@@ -81,7 +82,7 @@ def tasks(key, examples: int) -> Examples:
     return Examples(x, 2.0 * (first > np.median(first)) - 1)
 
 
-def points(chosen: learning.Learning, widths, temperatures) -> None:
+def points(chosen: tasks.Learning, widths, temperatures) -> None:
     """What a study computes at every point: saddle point, accuracies, scores."""
 
     def every():
@@ -97,7 +98,7 @@ def points(chosen: learning.Learning, widths, temperatures) -> None:
     timed(f"{len(widths)} x {len(temperatures)} points, {chosen.heads}", every)
 
 
-def posed(chosen: learning.Learning) -> bpkr.Problem:
+def posed(chosen: tasks.Learning) -> bpkr.Problem:
     """At any width and temperature."""
     return bpkr.Problem(*chosen.data, heads=chosen.heads, width=1, temperature=1.0)
 

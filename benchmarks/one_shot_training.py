@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def measured(size: str, precision, most: float, steps: int) -> None:
-    from statmech_attn.studies.one_shot_tables import PRESETS
+    from statmech_attn.studies.one_shot.tables import PRESETS
     from statmech_attn.tasks import one_shot
     from statmech_attn.training import initial, Minibatches, StochasticTrainer
 

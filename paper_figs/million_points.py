@@ -6,7 +6,7 @@ from statmech_attn.cli import Script
 
 def main(arguments=None):
     script = Script(__file__, __doc__, arguments, kept=True)
-    plane = script.study("analysis/million_points.toml")
+    plane = script.kept("analysis/million_points.toml")
     script.save(plotting.phase_diagram(plane), "million_points")
 
 

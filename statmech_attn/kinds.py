@@ -1,7 +1,8 @@
 """What a study can name: kinds, tasks, samplers and generators, a row each.
 
 A row says where the parts of a kind are, as "module:name", and is all that the rest of
-the package knows of it.  Nothing is imported before it is needed.
+the package knows of it.  Rows of kinds and tasks stand in the wing of `studies` that
+has their parts; here are the names.  Nothing is imported before it is needed.
 
 Another distribution adds a row by an entry point that carries the name of the row:
 
@@ -15,7 +16,7 @@ Groups are `statmech_attn.kinds`, `statmech_attn.tasks`, `statmech_attn.samplers
 import functools
 import importlib
 import importlib.metadata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 
@@ -115,10 +116,18 @@ class Rows(Generic[Row]):
         what: a row is, in messages.
         group: of the entry points.
         row: type of the rows.
+        places: rows of the package by name, themselves or as "module:name".
     """
 
-    def __init__(self, what: str, group: str, row: type[Row], rows: list[Row]):
-        self._what, self.group, self._type, self._rows = what, group, row, rows
+    def __init__(
+        self,
+        what: str,
+        group: str,
+        row: type[Row],
+        places: Mapping[str, tuple[Row | str, ...]],
+    ):
+        self._what, self.group, self._type = what, group, row
+        self.places = dict(places)
 
     def __iter__(self) -> Iterator[Row]:
         """Every row.
@@ -129,15 +138,10 @@ class Rows(Generic[Row]):
         for name in self.names():
             yield from self.named(name)
 
-    @property
-    def built_in(self) -> list[Row]:
-        """Rows of the package, and those added to this process."""
-        return self._rows
-
     def names(self) -> list[str]:
         """Of all rows; those of other distributions last, which are not loaded."""
         others = (entry.name for entry in installed(self.group))
-        return list(dict.fromkeys([*(row.name for row in self._rows), *others]))
+        return list(dict.fromkeys([*self.places, *others]))
 
     def named(self, name: object) -> list[Row]:
         """Rows of a name; none where nobody has it.
@@ -146,7 +150,8 @@ class Rows(Generic[Row]):
             ValueError: a row of another distribution that cannot be loaded, or two that
                 claim the name; one line that says whose they are.
         """
-        rows = [row for row in self._rows if row.name == name]
+        places = self.places.get(name, ()) if isinstance(name, str) else ()
+        rows: list[Any] = [_at(x) if isinstance(x, str) else x for x in places]
         entries = [entry for entry in installed(self.group) if entry.name == name]
         if not entries:
             return rows
@@ -167,7 +172,7 @@ class Rows(Generic[Row]):
         """
         if row.name in self.names():
             raise ValueError(f"{self._what} {row.name!r} is there already.")
-        self._rows.append(row)
+        self.places[row.name] = (row,)
 
     def part(self, row: Row, name: str) -> Any:
         """What a field of a row leads to; None where it leads nowhere.
@@ -181,8 +186,7 @@ class Rows(Generic[Row]):
         if not where:
             return None
         try:
-            module, _, attribute = where.partition(":")
-            return getattr(importlib.import_module(module), attribute)
+            return _at(where)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # sys.exit too
@@ -210,6 +214,12 @@ class Rows(Generic[Row]):
 
     def _said(self, entry: importlib.metadata.EntryPoint) -> str:
         return f"{self._what} {entry.name!r} of {_distribution(entry)}"
+
+
+def _at(where: str) -> Any:
+    """What stands at "module:name"."""
+    module, _, attribute = where.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 @functools.cache
@@ -249,297 +259,75 @@ def _brief(error: BaseException) -> str:
 
 
 EVERY, SYSTEM = "*", "system"
-_STUDIES, _DRAWING = "statmech_attn.studies", "statmech_attn.plotting.drawing"
-_SUMMARY = "statmech_attn.cli.summary"
-_LEARNING = "statmech_attn.cli.learning_summary"
-_EXTENSIVE = "statmech_attn.cli.extensive_summary"
+_WINGS = "statmech_attn.studies"
 
-_BIFURCATION = Kind(
-    "bifurcation",
-    table=f"{_STUDIES}.dmft_tables:BifurcationStudy",
-    work=f"{_STUDIES}.bifurcation:work",
-    batched=True,
-    variables=f"{_STUDIES}.bifurcation:VARIABLES",
-    summary=f"{_SUMMARY}:BIFURCATION",
-    pictures=f"{_DRAWING}:BIFURCATION",
-    rows="section_count phase",
-)
-_CONTINUATION = Kind(
-    "continuation",
-    table=f"{_STUDIES}.dmft_tables:ContinuationStudy",
-    work=f"{_STUDIES}.continuation:work",
-    variables=f"{_STUDIES}.continuation:VARIABLES",
-    summary=f"{_SUMMARY}:CONTINUATION",
-    pictures=f"{_DRAWING}:CONTINUATION",
-    rows="branch point",
-    padding="arclength",
-)
-_BASINS = Kind(
-    "basins",
-    table=f"{_STUDIES}.basins_table:BasinsStudy",
-    work=f"{_STUDIES}.basins:work",
-    variables=f"{_STUDIES}.basins:VARIABLES",
-    summary=f"{_SUMMARY}:BASINS",
-    pictures=f"{_DRAWING}:BASINS",
-    rows="count",
-    padding="count",
-)
-_ORDER_PARAMETER = Kind(
-    "order-parameter",
-    task="*",
-    table=f"{_STUDIES}.bpkr_tables:OrderParameterStudy",
-    work=f"{_STUDIES}.order_parameter:work",
-    variables=f"{_STUDIES}.order_parameter:VARIABLES",
-    summary=f"{_LEARNING}:ORDER_PARAMETERS",
-    pictures=f"{_DRAWING}:ORDER_PARAMETER",
-    rows="action",
-)
-_PRUNING = Kind(
-    "pruning",
-    task="*",
-    table=f"{_STUDIES}.pruning_table:LearnedPruningStudy",
-    work=f"{_STUDIES}.pruning:work",
-    variables=f"{_STUDIES}.pruning:VARIABLES",
-    summary=f"{_LEARNING}:PRUNING",
-    pictures=f"{_DRAWING}:PRUNING",
-    rows="restart",
-)
+
+def _by_name(*rows: Row) -> dict[str, tuple[Row, ...]]:
+    return {row.name: (row,) for row in rows}
+
+
+def _wings(rows: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Places of rows by name, from "wing:ROW" each."""
+    return {
+        name: tuple(f"{_WINGS}.{place}" for place in places.split())
+        for name, places in rows.items()
+    }
+
+
 KINDS = Rows(
     "kind",
     "statmech_attn.kinds",
     Kind,
-    [
-        Kind(
-            "trajectory",
-            table=f"{_STUDIES}.dmft_tables:TrajectoryStudy",
-            work=f"{_STUDIES}.trajectory:of_network",
-            batched=True,
-            variables="statmech_attn.dmft.trajectories:VARIABLES",
-            summary=f"{_SUMMARY}:TRAJECTORY",
-            pictures=f"{_DRAWING}:TRAJECTORY",
-            rows="beta time",
-        ),
-        Kind(
-            "trajectory",
-            task=SYSTEM,
-            table=f"{_STUDIES}.system_tables:SystemTrajectoryStudy",
-            work=f"{_STUDIES}.trajectory:of_system",
-            batched=True,
-            variables="statmech_attn.dynamics.trajectories:VARIABLES",
-            pictures=f"{_DRAWING}:OWN_TRAJECTORY",
-            dimension="observable",
-        ),
-        _BIFURCATION,
-        _BIFURCATION._replace(
-            task=SYSTEM, table=f"{_STUDIES}.system_tables:SystemDiagramStudy"
-        ),
-        Kind(
-            "diagram",
-            variables="statmech_attn.dynamics.diagrams:VARIABLES",
-            summary=f"{_SUMMARY}:BIFURCATION",
-            pictures=f"{_DRAWING}:DIAGRAM",
-            rows="section_count phase",
-        ),
-        _CONTINUATION,
-        _CONTINUATION._replace(
-            task=SYSTEM, table=f"{_STUDIES}.system_tables:SystemContinuationStudy"
-        ),
-        Kind(
-            "monte-carlo",
-            table=f"{_STUDIES}.dmft_tables:MonteCarloStudy",
-            work=f"{_STUDIES}.monte_carlo:work",
-            batched=True,
-            variables="statmech_attn.montecarlo.dataset:VARIABLES",
-            pictures=f"{_DRAWING}:MONTE_CARLO",
-            rows="n_spins beta time",
-        ),
-        Kind(
-            "extensive",
-            table=f"{_STUDIES}.extensive_tables:ExtensiveStudy",
-            work=f"{_STUDIES}.extensive:order_parameters",
-            variables="statmech_attn.dmft.extensive.order_parameters:VARIABLES",
-            summary=f"{_EXTENSIVE}:THEORY",
-            pictures=f"{_DRAWING}:EXTENSIVE",
-            rows="noise_std",
-        ),
-        Kind(
-            "extensive-simulation",
-            table=f"{_STUDIES}.extensive_tables:ExtensiveSimulationStudy",
-            work=f"{_STUDIES}.extensive:samples",
-            variables="statmech_attn.montecarlo.extensive_samples:VARIABLES",
-            summary=f"{_EXTENSIVE}:SIMULATION",
-            pictures=f"{_DRAWING}:EXTENSIVE_SIMULATION",
-            rows="A_mean",
-        ),
-        Kind(
-            "capacity",
-            table=f"{_STUDIES}.extensive_tables:CapacityStudy",
-            work=f"{_STUDIES}.extensive:capacities",
-            variables="statmech_attn.dmft.extensive.capacities:VARIABLES",
-            summary=f"{_EXTENSIVE}:CAPACITIES",
-            pictures=f"{_DRAWING}:CAPACITY",
-            rows="capacity",
-        ),
-        _ORDER_PARAMETER,
-        _ORDER_PARAMETER._replace(
-            task="one-shot",
-            table=f"{_STUDIES}.trained_tables:OneShotOrderParameterStudy",
-        ),
-        Kind(
-            "posterior",
-            task="*",
-            table=f"{_STUDIES}.bpkr_tables:PosteriorStudy",
-            work=f"{_STUDIES}.posterior:work",
-            variables=f"{_STUDIES}.posterior:VARIABLES",
-            summary=f"{_LEARNING}:POSTERIOR",
-            pictures=f"{_DRAWING}:POSTERIOR",
-            rows="U_a",
-        ),
-        Kind(
-            "learning-curve",
-            task="*",
-            table=f"{_STUDIES}.learning_curve_table:LearningCurveStudy",
-            work=f"{_STUDIES}.learning_curve:work",
-            variables=f"{_STUDIES}.learning_curve:VARIABLES",
-            summary=f"{_LEARNING}:LEARNING_CURVE",
-            pictures=f"{_DRAWING}:LEARNING_CURVE",
-            rows="error",
-        ),
-        Kind(
-            "model-selection",
-            task="*",
-            table=f"{_STUDIES}.selection_table:ModelSelectionStudy",
-            work=f"{_STUDIES}.selection:work",
-            variables=f"{_STUDIES}.selection:VARIABLES",
-            summary=f"{_LEARNING}:MODEL_SELECTION",
-            pictures=f"{_DRAWING}:MODEL_SELECTION",
-            rows="log_evidence",
-        ),
-        Kind(
-            "training",
-            task="*",
-            table=f"{_STUDIES}.bpkr_tables:TrainingStudy",
-            work=f"{_STUDIES}.training:work",
-            variables=f"{_STUDIES}.training:VARIABLES",
-            summary=f"{_LEARNING}:TRAINING",
-            pictures=f"{_DRAWING}:TRAINING",
-            rows="U_a",
-        ),
-        Kind(
-            "training",
-            task="one-shot",
-            table=f"{_STUDIES}.one_shot_tables:OneShotTrainingStudy",
-            work=f"{_STUDIES}.one_shot_training:work",
-            variables=f"{_STUDIES}.one_shot_training:VARIABLES",
-            summary=f"{_LEARNING}:NETWORKS",
-            pictures=f"{_DRAWING}:ONE_SHOT_TRAINING",
-            rows="restart",
-            dimension="test_set",
-        ),
-        _PRUNING,
-        _PRUNING._replace(
-            task="one-shot",
-            table=f"{_STUDIES}.pruning_table:PruningStudy",
-            work=f"{_STUDIES}.pruning:of_trained",
-        ),
-        _BASINS,
-        _BASINS._replace(
-            task=SYSTEM,
-            table=f"{_STUDIES}.basins_table:SystemBasinsStudy",
-            variables=f"{_STUDIES}.basins:SYSTEM_VARIABLES",
-            dimension="observable",
-        ),
-        Kind(
-            "hysteresis",
-            variables="statmech_attn.dynamics.diagrams.hysteresis:VARIABLES",
-            summary=f"{_SUMMARY}:HYSTERESIS",
-            pictures=f"{_DRAWING}:HYSTERESIS",
-            rows="number",
-        ),
-        Kind(
-            "comparison",
-            variables="statmech_attn.comparison.trajectories:VARIABLES",
-            summary=f"{_SUMMARY}:COMPARISON",
-            pictures=f"{_DRAWING}:COMPARISON",
-            rows="largest_z",
-        ),
-        Kind(
-            "comparison",
-            variables="statmech_attn.comparison.posteriors:VARIABLES",
-            summary=f"{_LEARNING}:ESTIMATES",
-            pictures=f"{_DRAWING}:POSTERIORS_COMPARED",
-            rows="verdict",
-            dimension="estimate",
-        ),
-        Kind(
-            "comparison",
-            variables="statmech_attn.comparison.extensive:VARIABLES",
-            summary=f"{_EXTENSIVE}:COMPARED",
-            pictures=f"{_DRAWING}:EXTENSIVE_COMPARED",
-            rows="verdict",
-            dimension="observable",
-        ),
-        Kind(
-            "head-scores",
-            variables="statmech_attn.bpkr.scores:VARIABLES",
-            summary=f"{_LEARNING}:HEAD_SCORES",
-            pictures=f"{_DRAWING}:HEAD_SCORES",
-            rows="head_score",
-        ),
-        Kind(
-            "running-lyapunov",
-            variables=f"{_STUDIES}.records:RUNNING_LYAPUNOV",
-            summary=f"{_SUMMARY}:BIFURCATION",
-            pictures=f"{_DRAWING}:RUNNING_LYAPUNOV",
-            rows="beta",
-        ),
-        Kind(
-            "chaos-indicators",
-            variables=f"{_STUDIES}.records:CHAOS_INDICATORS",
-            pictures=f"{_DRAWING}:CHAOS_INDICATORS",
-            rows="beta",
-        ),
-        Kind(
-            "benchmark",
-            variables=f"{_STUDIES}.records:BENCHMARK",
-            pictures=f"{_DRAWING}:BENCHMARK",
-        ),
-    ],
+    _wings(
+        {
+            "trajectory": "network:TRAJECTORY systems:TRAJECTORY",
+            "bifurcation": "network:BIFURCATION systems:BIFURCATION",
+            "diagram": "files.rows:DIAGRAM",
+            "continuation": "network:CONTINUATION systems:CONTINUATION",
+            "monte-carlo": "network:MONTE_CARLO",
+            "extensive": "extensive:ORDER_PARAMETERS",
+            "extensive-simulation": "extensive:SAMPLES",
+            "capacity": "extensive:CAPACITIES",
+            "order-parameter": "learning:ORDER_PARAMETER one_shot:ORDER_PARAMETER",
+            "posterior": "learning:POSTERIOR",
+            "learning-curve": "learning:LEARNING_CURVE",
+            "model-selection": "learning:MODEL_SELECTION",
+            "training": "learning:TRAINING one_shot:TRAINING",
+            "pruning": "learning:PRUNING one_shot:PRUNING",
+            "basins": "network:BASINS systems:BASINS",
+            "hysteresis": "files.rows:HYSTERESIS",
+            "comparison": "files.rows:TRAJECTORIES files.rows:POSTERIORS "
+            "files.rows:EXTENSIVE",
+            "head-scores": "files.rows:HEAD_SCORES",
+            "running-lyapunov": "files.rows:RUNNING_LYAPUNOV",
+            "chaos-indicators": "files.rows:CHAOS_INDICATORS",
+            "benchmark": "files.rows:BENCHMARK",
+        }
+    ),
 )
 TASKS = Rows(
     "task",
     "statmech_attn.tasks",
     TaskKind,
-    [
-        TaskKind(
-            "hidden-markov",
-            table=f"{_STUDIES}.bpkr_tables:HiddenMarkovTable",
-            draw=f"{_STUDIES}.learning:hidden_markov_chains",
-        ),
-        TaskKind(
-            "one-shot",
-            table=f"{_STUDIES}.trained_tables:RestartTask",
-            draw=f"{_STUDIES}.one_shot:learning",
-        ),
-        TaskKind(
-            "arrays",
-            table=f"{_STUDIES}.bpkr_tables:ArraysTask",
-            draw=f"{_STUDIES}.arrays:learning",
-            example="statmech_attn.tasks.arrays:write_example",
-        ),
-    ],
+    _wings(
+        {
+            "hidden-markov": "learning:HIDDEN_MARKOV",
+            "one-shot": "one_shot:TASK",
+            "arrays": "learning:ARRAYS",
+        }
+    ),
 )
 SAMPLERS = Rows(
     "sampler",
     "statmech_attn.samplers",
     SamplerKind,
-    [
+    _by_name(
         SamplerKind("order-parameter", "", adapts=True, momenta=True),
         SamplerKind(
             "weights", "statmech_attn.montecarlo.nuts:nuts", adapts=True, momenta=True
         ),
         SamplerKind("langevin", "statmech_attn.montecarlo.langevin:langevin"),
-    ],
+    ),
 )
 
 _PATTERNS = "statmech_attn.dmft.patterns"
@@ -547,7 +335,7 @@ GENERATORS = Rows(
     "generator",
     "statmech_attn.generators",
     GeneratorKind,
-    [
+    _by_name(
         GeneratorKind(
             "random-segments",
             f"{_PATTERNS}:random_segments",
@@ -559,14 +347,15 @@ GENERATORS = Rows(
             ("n_patterns", "n_sites", "n_bits"),
         ),
         GeneratorKind("cycle", f"{_PATTERNS}:cycle", ("n_patterns", "n_bits")),
-    ],
+    ),
 )
 
 
 def studied() -> list[str]:
     """Names of all kinds of study."""
-    untabled = {row.name for row in KINDS.built_in if not row.table}
-    return [name for name in KINDS.names() if name not in untabled]
+    files = f"{_WINGS}.files."
+    tabled = lambda name: not str(KINDS.places.get(name, ("",))[0]).startswith(files)
+    return [name for name in KINDS.names() if tabled(name)]
 
 
 def of_study(name: object, task: object = None) -> Kind | None:

@@ -36,7 +36,9 @@ class Package(ModuleType):
             )
         path, original = self.__sources__[name]
         module = importlib.import_module(path)
-        value = getattr(module, original) if original else module
+        value = getattr(module, original, None) if original else module
+        if value is None:  # a module of a package
+            value = importlib.import_module(f"{path}.{original}")
         self.__dict__[name] = value
         return value
 

@@ -65,7 +65,7 @@ EXAMPLES = {
     "statmech_attn.montecarlo.nuts.nuts",
     "statmech_attn.montecarlo.simulate.simulate",
     "statmech_attn.montecarlo.weight_sampling.sample_weights",
-    "statmech_attn.studies.running.work",
+    "statmech_attn.studies.files.running.work",
     "statmech_attn.tasks.hidden_markov.draw",
     "statmech_attn.training.transformer.initial",
 }

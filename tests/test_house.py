@@ -55,7 +55,7 @@ ALLOWED = {
         "plotting.pruning": "prints the numbers behind a figure, as it draws them",
     },
     "analysis/running_lyapunov.py": {
-        "studies.build": "records of a study's network what no kind of study does",
+        "studies.network.models": "records what no kind of study does",
     },
     "statmech_attn/explore/overlays.py": {
         "plotting.continuation": "draws over a scan what the figure draws",

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from statmech_attn import refusals, studies
 from statmech_attn.scan.folder import Manifest
-from statmech_attn.studies import spec
+from statmech_attn.studies.files import spec
 
 
 OF_TYPE = {  # errors of a value that is not of a type of pydantic's core

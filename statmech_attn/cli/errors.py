@@ -75,7 +75,7 @@ def _expected(error: BaseException) -> bool:
         return True
     if isinstance(error, (ValueError, RuntimeError)) and str(error).startswith(NO_PATH):
         return True
-    code = sys.modules.get("statmech_attn.studies.code")
+    code = sys.modules.get("statmech_attn.studies.files.user_code")
     if code is not None and isinstance(error, code.Refused):
         return True
     jax = sys.modules.get("jax")

@@ -8,7 +8,7 @@ from statmech_attn.reporting import duration
 from statmech_attn.scan import Repairs, Status
 
 
-def print_progress(progress: studies.files.Progress, console: Terminal) -> None:
+def print_progress(progress: studies.results.Progress, console: Terminal) -> None:
     """A few lines: the state, who works on it, what is left."""
     output = progress.places.output
     match progress.state:
@@ -33,7 +33,7 @@ def print_progress(progress: studies.files.Progress, console: Terminal) -> None:
         console.say(line)
 
 
-def as_dict(progress: studies.files.Progress) -> dict[str, Any]:
+def as_dict(progress: studies.results.Progress) -> dict[str, Any]:
     """The same for programs; null where something is not known."""
     chunks, result = progress.chunks, progress.result
     fields = chunks._asdict() if chunks else {}
@@ -57,11 +57,11 @@ def as_dict(progress: studies.files.Progress) -> dict[str, Any]:
     }
 
 
-def _kind(progress: studies.files.Progress) -> str:
+def _kind(progress: studies.results.Progress) -> str:
     return progress.result.kind if progress.result else "?"
 
 
-def _times(progress: studies.files.Progress) -> list[str]:
+def _times(progress: studies.results.Progress) -> list[str]:
     """When it began, and what it took."""
     if not progress.started:
         return []

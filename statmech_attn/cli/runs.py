@@ -108,7 +108,7 @@ def _forecast(
     for line in filter(None, (estimate.text(), estimate.assumptions())):
         out.say(line)
     if output is not None:
-        print_progress(studies.files.progress(output), out)
+        print_progress(studies.results.progress(output), out)
 
 
 def _print_summary(file: Path) -> None:
@@ -171,9 +171,9 @@ def status(
     """
     from statmech_attn.cli import folders
 
-    if studies.files.places(path).begun:
+    if studies.results.places(path).begun:
         batches.runtime.prepare()
-    progress = studies.files.progress(path, allow_code=allow_code)
+    progress = studies.results.progress(path, allow_code=allow_code)
     if json_:
         typer.echo(json.dumps(folders.as_dict(progress), indent=1))
     else:
@@ -191,7 +191,7 @@ def repair(folder: ChunkFolder, allow_code: AllowCode = False) -> None:
     from statmech_attn.cli.folders import print_repairs
 
     batches.runtime.prepare()
-    chunks, _, _ = studies.files.opened(folder, allow_code=allow_code)
+    chunks, _, _ = studies.results.opened(folder, allow_code=allow_code)
     print_repairs(scan.repair(chunks), out)
 
 
@@ -208,8 +208,8 @@ def merge(
     Example: statmech-attn merge scan.h5.chunks --output scan.h5
     """
     batches.runtime.prepare()
-    chunks, study, work = studies.files.opened(folder, allow_code=allow_code)
-    studies.files.merge(chunks, work, study, output, overwrite=overwrite)
+    chunks, study, work = studies.results.opened(folder, allow_code=allow_code)
+    studies.results.merge(chunks, work, study, output, overwrite=overwrite)
     out.say(f"wrote {output}")
 
 

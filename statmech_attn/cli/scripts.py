@@ -72,6 +72,20 @@ class Script:
         """
         return self._produced(path, self.file(Path(path).stem), [])
 
+    def kept(self, path: str) -> xr.Dataset:
+        """Load the result of a study as it is kept, whatever the study says today.
+
+        For a result that would take hours again; its file says by which text of the
+        study and which commit it was computed.  Without a file it is computed.
+
+        Args:
+            path: study file, relative to the repository.
+        """
+        file = self.file(Path(path).stem)
+        if file.exists() and not self.overwrite:
+            return storage.read(file)
+        return self.study(path)
+
     def of_trained(
         self, path: str, trained: str, restart: int | None = None
     ) -> xr.Dataset:

@@ -317,7 +317,7 @@ class AnyTask(LearningStudy, frozen=True):
 
     def __reduce__(self):
         """By content: the class of a study of some task stands in no module."""
-        from statmech_attn.studies.spec import parse
+        from statmech_attn.studies.files.spec import parse
 
         return parse, (self.model_dump(exclude_none=True),)
 

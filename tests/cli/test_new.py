@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import kinds, storage, studies
-from statmech_attn.studies import spec
+from statmech_attn.studies.files import spec
 
 
 FAILED = {"result": [1, 2, 3], "reached": [0]}  # codes of variables of failed points

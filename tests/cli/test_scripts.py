@@ -166,3 +166,13 @@ def test_trainings_without_an_answer_are_left_out():
     assert usable(found) == [0, 3]
     with pytest.raises(SystemExit, match="run.gain"):
         usable(found.isel(restart=[1, 2, 4]))
+
+
+def test_a_kept_result_is_read_whatever_its_study_says_today(checkout):
+    path = write(checkout, "theory-laptop.h5", THEORY, ["task.n_train=20"], value=0.25)
+    study = checkout / THEORY
+    study.write_text(study.read_text() + "variances = [1.0, 1.0, 1.0]\n")
+    assert float(script(checkout).kept(THEORY).accuracy) == 0.25
+    path.unlink()
+    with pytest.raises(SystemExit, match="theory.toml: "):
+        script(checkout).kept(THEORY)

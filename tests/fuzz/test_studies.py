@@ -11,7 +11,7 @@ from hypothesis import given, HealthCheck, settings, strategies as st
 
 from statmech_attn import storage, studies
 from statmech_attn.storage import toml
-from statmech_attn.studies import spec
+from statmech_attn.studies.files import spec
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -37,7 +37,7 @@ def toy_module():
 @pytest.fixture
 def toy(toy_module, monkeypatch):
     """The module, its study known to this process while the test runs."""
-    monkeypatch.setattr(kinds.KINDS, "_rows", [*kinds.KINDS.built_in])
+    monkeypatch.setattr(kinds.KINDS, "places", dict(kinds.KINDS.places))
     toy_module.install()
     return toy_module
 

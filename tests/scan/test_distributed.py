@@ -23,7 +23,7 @@ from statmech_attn.scan.session import Session
 from statmech_attn.scan.signals import Stop, Unfinished
 from statmech_attn.scan.work import Assembled, RAISED
 from statmech_attn.storage.reading import verified
-from statmech_attn.studies import files
+from statmech_attn.studies.files import results
 
 
 cloudpickle = pytest.importorskip("cloudpickle")
@@ -85,7 +85,7 @@ class Toy:
 @contextlib.contextmanager
 def processes(*commands, **environment):
     """Run modules of dask; kill what is left of them."""
-    where = {"PYTHONPATH": str(Path(files.__file__).parents[2])} | environment
+    where = {"PYTHONPATH": str(Path(results.__file__).parents[2])} | environment
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = [
         subprocess.Popen(
@@ -342,7 +342,7 @@ def command(study, output, *options):
             "1360",
             *options,
         ],
-        env=os.environ | {"PYTHONPATH": str(Path(files.__file__).parents[2])},
+        env=os.environ | {"PYTHONPATH": str(Path(results.__file__).parents[2])},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from statmech_attn import storage, studies
 from statmech_attn.storage import StorageError
-from statmech_attn.studies import files
+from statmech_attn.studies.files import results
 
 
 class Notes:
@@ -29,7 +29,7 @@ class Notes:
 def compute(study: Path, output: Path, **options) -> list[str]:
     notes = Notes()
     options = {"points_per_chunk": 5} | options
-    files.compute(*studies.load(study), output, notes, **options)
+    results.compute(*studies.load(study), output, notes, **options)
     return notes.said
 
 

@@ -16,7 +16,7 @@ from statmech_attn import kinds, storage
 from statmech_attn.labels import UDUNITS
 
 
-ROWS = [row for row in kinds.KINDS.built_in if row.variables]
+ROWS = [row for row in kinds.KINDS if row.variables]
 NAMES = [f"{row.name}{row.task and '-'}{row.task}" for row in ROWS]
 # The checker takes coordinates of these names for those of the Earth; CF does not.
 EARTHLY = "'time' should have standard_name='time'"

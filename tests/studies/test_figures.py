@@ -136,9 +136,13 @@ def test_the_phase_diagram_has_a_cell_for_every_point_of_the_finest_grid(run, da
     scan, curves = read(data, "phase_diagram"), read(data, "phase_boundary")
     axis = figure.axes[0]
     codes = axis.collections[0].get_array()
-    np.testing.assert_array_equal(codes, on_grid(scan, "phase").phase.values.T)
+    # Of a transient what follows it is shown, with a dot.
+    shown = on_grid(scan, "phase", "final_phase", "final_starts")
+    np.testing.assert_array_equal(codes, shown.final_phase.values.T)
     assert codes.shape == (7, 9)
-    drawn = axis.lines[0].get_xydata()
+    dots, boundary, *_ = axis.lines
+    assert len(dots.get_xydata()) == int((shown.final_starts >= 0).sum()) > 0
+    drawn = boundary.get_xydata()
     np.testing.assert_array_equal(drawn[:, 0], curves.curve_beta[0])
     np.testing.assert_array_equal(drawn[:, 1], curves.curve_gamma[0])
 
@@ -303,7 +307,7 @@ def test_one_shot_figures_from_made_images(run, data, images, monkeypatch, scrip
 def test_figures_are_drawn_from_kept_results(script, monkeypatch, tmp_path):
     """Without images, and without computing anything."""
     monkeypatch.delenv("STATMECH_ATTN_DATA", raising=False)
-    monkeypatch.setattr("statmech_attn.studies.files.compute", pytest.fail)
+    monkeypatch.setattr("statmech_attn.studies.files.results.compute", pytest.fail)
     monkeypatch.setattr("statmech_attn.plotting.style.PDF_DPI", 50)
     load(ROOT / "paper_figs" / f"{script}.py").main(["--out", str(tmp_path)])
     written = {path.stem for path in tmp_path.iterdir()}

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 from statmech_attn import kinds, storage, studies
-from statmech_attn.studies import build, learning, reference, spec
+from statmech_attn.studies.files import reference, spec
+from statmech_attn.studies.learning import tasks
+from statmech_attn.studies.network import models
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -160,7 +162,7 @@ def module_of(text: str) -> types.ModuleType:
 def tables(monkeypatch):
     """The tables of this process, changed while the test runs only."""
     for rows in (kinds.KINDS, kinds.TASKS, kinds.SAMPLERS, kinds.GENERATORS):
-        monkeypatch.setattr(rows, "_rows", [*rows.built_in])
+        monkeypatch.setattr(rows, "places", dict(rows.places))
     return kinds
 
 
@@ -170,7 +172,7 @@ def test_a_row_each_makes_a_task_and_a_sampler_known(tables):
     require_prior(studies.run(studies.parse(SAMPLED)).isel(width=0))
 
     saddle = studies.parse(SAMPLED | {"kind": "order-parameter", "run": {}})
-    assert learning.learning(saddle.task).xi.shape == (20, 6, 2)
+    assert tasks.learning(saddle.task).xi.shape == (20, 6, 2)
     models = {(kind, task) for kind, task, _ in spec.models()}
     assert {("order-parameter", "sum"), ("posterior", "sum"), ("training", "sum")} < (
         models
@@ -189,7 +191,7 @@ def test_a_row_makes_a_generator_of_patterns_known(tables):
     study = TRAJECTORY | {"network": network | {"n_patterns": 2, "n_segments": 3}}
     parameters = {"beta": 1.0, "gamma": 1.0, "epsilon": 0.0}
     table = studies.parse(study | {"parameters": parameters}).network
-    o, v, q, k = build.model(table).patterns.semantic
+    o, v, q, k = models.model(table).patterns.semantic
     assert o.shape == (2, 3)
     for other in (v, q, k):
         np.testing.assert_array_equal(o, other)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from statmech_attn.studies import spec
+from statmech_attn.studies.files import spec
 from statmech_attn.studies.tables import Table
 
 

@@ -16,7 +16,6 @@ from statmech_attn.presentation import quantity
 from statmech_attn.scan import producing
 from statmech_attn.scan.signals import Unfinished
 from statmech_attn.storage import StorageError
-from statmech_attn.studies import bifurcation
 
 
 PLAN = Plan(transient=1000, steps=2000, exponents=2, max_doublings=1)
@@ -199,10 +198,11 @@ def test_the_network_has_the_bits_of_its_study():
             },
         }
     )
-    posed, expected = bifurcation.diagram(study), studies.run(study)
-    net = posed.system.step.net
+    planned = studies.work(study).diagram
+    expected = studies.run(study)
+    net = planned.system.step.net
     start = lambda p: dmft.from_row(net, dmft.parameters(**p), 0)
-    dataset = diagram(posed.system, parameters, start, posed.plan)
+    dataset = diagram(planned.system, parameters, start, planned.plan)
     assert set(dataset.variables) == set(expected.variables)
     for name in expected.variables:
         np.testing.assert_array_equal(dataset[name], expected[name])

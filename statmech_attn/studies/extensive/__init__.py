@@ -1,0 +1,35 @@
+"""Studies of patterns growing with N: theory, simulation and capacity."""
+
+from statmech_attn.kinds import Kind
+
+
+_HERE, _DRAWING = __name__, "statmech_attn.plotting.drawing"
+_SUMMARY = "statmech_attn.cli.extensive_summary"
+
+ORDER_PARAMETERS = Kind(
+    "extensive",
+    table=f"{_HERE}.tables:ExtensiveStudy",
+    work=f"{_HERE}.computations:order_parameters",
+    variables="statmech_attn.dmft.extensive.order_parameters:VARIABLES",
+    summary=f"{_SUMMARY}:THEORY",
+    pictures=f"{_DRAWING}:EXTENSIVE",
+    rows="noise_std",
+)
+SAMPLES = Kind(
+    "extensive-simulation",
+    table=f"{_HERE}.tables:ExtensiveSimulationStudy",
+    work=f"{_HERE}.computations:samples",
+    variables="statmech_attn.montecarlo.extensive_samples:VARIABLES",
+    summary=f"{_SUMMARY}:SIMULATION",
+    pictures=f"{_DRAWING}:EXTENSIVE_SIMULATION",
+    rows="A_mean",
+)
+CAPACITIES = Kind(
+    "capacity",
+    table=f"{_HERE}.tables:CapacityStudy",
+    work=f"{_HERE}.computations:capacities",
+    variables="statmech_attn.dmft.extensive.capacities:VARIABLES",
+    summary=f"{_SUMMARY}:CAPACITIES",
+    pictures=f"{_DRAWING}:CAPACITY",
+    rows="capacity",
+)

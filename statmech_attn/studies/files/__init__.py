@@ -1,0 +1,1 @@
+"""Study files, their results, and the code that they name."""

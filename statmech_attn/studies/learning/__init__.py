@@ -1,0 +1,79 @@
+"""Studies of Bayesian learning: theory, sampling, training, and their tasks."""
+
+from statmech_attn.kinds import EVERY, Kind, TaskKind
+
+
+_HERE, _DRAWING = __name__, "statmech_attn.plotting.drawing"
+_SUMMARY = "statmech_attn.cli.learning_summary"
+
+ORDER_PARAMETER = Kind(
+    "order-parameter",
+    task=EVERY,
+    table=f"{_HERE}.tables:OrderParameterStudy",
+    work=f"{_HERE}.order_parameter:work",
+    variables="statmech_attn.bpkr.saddle_points:VARIABLES",
+    summary=f"{_SUMMARY}:ORDER_PARAMETERS",
+    pictures=f"{_DRAWING}:ORDER_PARAMETER",
+    rows="action",
+)
+POSTERIOR = Kind(
+    "posterior",
+    task=EVERY,
+    table=f"{_HERE}.tables:PosteriorStudy",
+    work=f"{_HERE}.posterior:work",
+    variables="statmech_attn.montecarlo.posteriors:VARIABLES",
+    summary=f"{_SUMMARY}:POSTERIOR",
+    pictures=f"{_DRAWING}:POSTERIOR",
+    rows="U_a",
+)
+LEARNING_CURVE = Kind(
+    "learning-curve",
+    task=EVERY,
+    table=f"{_HERE}.learning_curve_table:LearningCurveStudy",
+    work=f"{_HERE}.learning_curve:work",
+    variables="statmech_attn.bpkr.curves:VARIABLES",
+    summary=f"{_SUMMARY}:LEARNING_CURVE",
+    pictures=f"{_DRAWING}:LEARNING_CURVE",
+    rows="error",
+)
+MODEL_SELECTION = Kind(
+    "model-selection",
+    task=EVERY,
+    table=f"{_HERE}.selection_table:ModelSelectionStudy",
+    work=f"{_HERE}.selection:work",
+    variables="statmech_attn.bpkr.selection:VARIABLES",
+    summary=f"{_SUMMARY}:MODEL_SELECTION",
+    pictures=f"{_DRAWING}:MODEL_SELECTION",
+    rows="log_evidence",
+)
+TRAINING = Kind(
+    "training",
+    task=EVERY,
+    table=f"{_HERE}.tables:TrainingStudy",
+    work=f"{_HERE}.training:work",
+    variables="statmech_attn.training.networks:VARIABLES",
+    summary=f"{_SUMMARY}:TRAINING",
+    pictures=f"{_DRAWING}:TRAINING",
+    rows="U_a",
+)
+PRUNING = Kind(
+    "pruning",
+    task=EVERY,
+    table=f"{_HERE}.pruning_table:LearnedPruningStudy",
+    work=f"{_HERE}.pruning:work",
+    variables="statmech_attn.bpkr.pruned_networks:VARIABLES",
+    summary=f"{_SUMMARY}:PRUNING",
+    pictures=f"{_DRAWING}:PRUNING",
+    rows="restart",
+)
+HIDDEN_MARKOV = TaskKind(
+    "hidden-markov",
+    table=f"{_HERE}.tables:HiddenMarkovTable",
+    draw=f"{_HERE}.hidden_markov:learning",
+)
+ARRAYS = TaskKind(
+    "arrays",
+    table=f"{_HERE}.tables:ArraysTask",
+    draw=f"{_HERE}.arrays:learning",
+    example="statmech_attn.tasks.arrays:write_example",
+)

@@ -1,0 +1,32 @@
+"""Pruning studies: the mean network of a posterior without some of its heads."""
+
+from typing import Any
+
+import jax
+
+from statmech_attn.bpkr import pruned_networks
+from statmech_attn.studies.learning import tasks
+from statmech_attn.studies.learning.pruning_table import (
+    LearnedPruningStudy,
+    PruningNetwork,
+    PruningRun,
+)
+
+
+def work(study: LearnedPruningStudy) -> pruned_networks.PrunedNetworks:
+    """The posterior of a task, whose mean predictor is pruned.
+
+    Raises:
+        ValueError: impossible settings, in one line.
+    """
+    task, key = tasks.learning(study.task), jax.random.key(study.run.seed)
+    return pruned_networks.PrunedNetworks(
+        key, task, **options(study.network, study.run)
+    )
+
+
+def options(network: PruningNetwork, run: PruningRun) -> dict[str, Any]:
+    """Those of `PrunedNetworks` that both kinds of study have."""
+    exact = run.model_dump(include={"draws", "warmup", "chains"}) if run.exact else None
+    orders = {"random_orders": run.random_orders, "exact": exact}
+    return network.model_dump() | orders

@@ -1,0 +1,57 @@
+"""Studies of a network: trajectories, diagrams, continuation, basins, simulations."""
+
+from statmech_attn.kinds import Kind
+
+
+_HERE, _DRAWING = __name__, "statmech_attn.plotting.drawing"
+_SUMMARY = "statmech_attn.cli.summary"
+
+TRAJECTORY = Kind(
+    "trajectory",
+    table=f"{_HERE}.tables:TrajectoryStudy",
+    work=f"{_HERE}.trajectory:work",
+    batched=True,
+    variables="statmech_attn.dmft.trajectories:VARIABLES",
+    summary=f"{_SUMMARY}:TRAJECTORY",
+    pictures=f"{_DRAWING}:TRAJECTORY",
+    rows="beta time",
+)
+BIFURCATION = Kind(
+    "bifurcation",
+    table=f"{_HERE}.tables:BifurcationStudy",
+    work=f"{_HERE}.bifurcation:work",
+    batched=True,
+    variables=f"{_HERE}.bifurcation:VARIABLES",
+    summary=f"{_SUMMARY}:BIFURCATION",
+    pictures=f"{_DRAWING}:BIFURCATION",
+    rows="section_count phase",
+)
+CONTINUATION = Kind(
+    "continuation",
+    table=f"{_HERE}.continuation_table:ContinuationStudy",
+    work=f"{_HERE}.continuation:work",
+    variables=f"{_HERE}.continuation:VARIABLES",
+    summary=f"{_SUMMARY}:CONTINUATION",
+    pictures=f"{_DRAWING}:CONTINUATION",
+    rows="branch point",
+    padding="arclength",
+)
+BASINS = Kind(
+    "basins",
+    table=f"{_HERE}.basins_table:BasinsStudy",
+    work=f"{_HERE}.basins:work",
+    variables=f"{_HERE}.basins:VARIABLES",
+    summary=f"{_SUMMARY}:BASINS",
+    pictures=f"{_DRAWING}:BASINS",
+    rows="count",
+    padding="count",
+)
+MONTE_CARLO = Kind(
+    "monte-carlo",
+    table=f"{_HERE}.tables:MonteCarloStudy",
+    work=f"{_HERE}.monte_carlo:work",
+    batched=True,
+    variables="statmech_attn.montecarlo.dataset:VARIABLES",
+    pictures=f"{_DRAWING}:MONTE_CARLO",
+    rows="n_spins beta time",
+)

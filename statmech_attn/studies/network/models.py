@@ -1,0 +1,174 @@
+"""From a checked study to networks, parameters, starts and labelled axes."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from statmech_attn import dmft
+from statmech_attn.dmft import PatternFile, Patterns
+from statmech_attn.dynamics import diagrams
+from statmech_attn.kinds import GENERATORS
+from statmech_attn.studies.network.tables import NetworkSpec, ParametersSpec, StartSpec
+from statmech_attn.studies.tables import MAX_POINTS, Range
+
+
+class Model(NamedTuple):
+    """A network with the patterns it came from and the defaults stored beside them."""
+
+    net: dmft.Network
+    patterns: Patterns
+    file: PatternFile | None
+
+
+def check_refined(axes: diagrams.Axes, levels: int) -> None:
+    """Refuse axes that cannot be refined, or not so often.
+
+    Raises:
+        ValueError: naming the key.
+    """
+    try:
+        size = math.prod(map(len, axes.refined(levels).values))
+    except ValueError as error:
+        raise ValueError(f"run.{error}") from None
+    if size > MAX_POINTS:
+        raise ValueError(
+            f"run.refine: {levels} levels make a finest grid of {size} points, "
+            f"more than {MAX_POINTS}."
+        )
+
+
+def model(spec: NetworkSpec) -> Model:
+    """The network of a study."""
+    if generator := spec.generator:
+        draw = GENERATORS.part(generator, "draw")
+        sizes = {name: getattr(spec, name) for name in generator.sizes}
+        file, patterns = None, draw(jax.random.key(spec.seed or 0), **sizes)
+        context = spec.context or 1
+    else:
+        file = dmft.load(spec.patterns)
+        patterns, context = file.patterns, spec.context or file.context
+    if spec.fractions is not None:
+        patterns = dmft.site_classes(
+            patterns.semantic, spec.fractions, patterns.positional
+        )
+    net = dmft.network(patterns, context=context)
+    return Model(dmft.stretched(net, spec.stretch), patterns, file)
+
+
+def defaults(given: Mapping[str, Any], file: PatternFile | None) -> dict[str, Any]:
+    """Parameters with what is missing taken from a pattern file, if it has that."""
+    filled = {n: x for n, x in given.items() if x is not None or n != "redrawn"}
+    for name, value in filled.items():
+        if value is None:
+            if file is None:
+                raise ValueError(
+                    f"parameters.{name}: is missing (no file to take it from)."
+                )
+            filled[name] = getattr(file, name)
+    return filled
+
+
+def axes(spec: ParametersSpec, file: PatternFile | None) -> diagrams.Axes:
+    """Scanned and fixed parameters; a file's gamma and epsilon fill what is missing."""
+    return grid(defaults(dict(spec), file), lambda table: dmft.parameters(**table))
+
+
+def grid(
+    given: Mapping[str, float | list[float] | Range],
+    make: Callable[[dict[str, np.ndarray]], PyTree],
+) -> diagrams.Axes:
+    """Scanned and fixed parameters; the first one is scanned where none is.
+
+    Args:
+        given: numbers, lists or ranges by name.
+        make: parameters of the system from arrays by name.
+
+    Raises:
+        ValueError: values that occur twice, more than two scanned parameters, or too
+            many points.
+    """
+    scanned, fixed = {}, {}
+    for name, value in given.items():
+        if isinstance(value, Range):
+            scanned[name] = np.linspace(value.start, value.stop, value.num)
+        elif isinstance(value, list):
+            scanned[name] = np.asarray(value, float)
+        else:
+            fixed[name] = float(value)
+    if not scanned:
+        first = next(iter(given))
+        scanned[first] = np.array([fixed.pop(first)])
+    for name, values in scanned.items():
+        if len(np.unique(values)) < len(values):
+            raise ValueError(f"parameters.{name}: values must be distinct.")
+    if len(scanned) > 2:
+        *most, last = given
+        names = f"{', '.join(most)} and {last}"
+        raise ValueError(f"parameters: scan at most two of {names}.")
+    size = math.prod(map(len, scanned.values()))
+    if size > MAX_POINTS:
+        raise ValueError(f"parameters: {size} points, more than {MAX_POINTS}.")
+    return diagrams.Axes(tuple(scanned), tuple(scanned.values()), fixed, make)
+
+
+def only_beta(found: diagrams.Axes, kind: str) -> diagrams.Axes:
+    """Refuse axes that a kind of study does not have; beta becomes an axis."""
+    extra = [name for name in found.names if name != "beta"]
+    if extra:
+        raise ValueError(
+            f"parameters.{extra[0]}: a {kind} study takes several beta only; "
+            "give one number."
+        )
+    return found
+
+
+def start(
+    run: StartSpec, made: Model, params: dmft.Parameters, repeat: int = 1
+) -> dmft.State:
+    """Start states of flat points; the index of the start runs fastest."""
+    index = np.tile(np.arange(repeat), params.beta.size // repeat)
+    return starts(run, made, params, index)
+
+
+def starts(
+    run: StartSpec, made: Model, params: dmft.Parameters, index: np.ndarray
+) -> dmft.State:
+    """Start states of flat points, each with an index of its random start."""
+    how = _how(run, made)
+    if how == "checkpoint":
+        if made.file is None:
+            raise ValueError(
+                'run.start: "checkpoint" needs a pattern file that holds one.'
+            )
+        return dmft.from_checkpoint(made.net, params, made.file)
+    if how == "token":
+        return dmft.from_row(made.net, params, run.row)
+    key = jax.random.key(run.seed)
+    shape = (made.net.context, made.net.n_patterns)
+    draw = lambda i: jax.random.uniform(
+        jax.random.fold_in(key, i), shape, minval=-1, maxval=1
+    )
+    windows = jnp.moveaxis(jax.vmap(draw)(jnp.asarray(index)), 0, -1)
+    return dmft.from_window(made.net, params, windows, 0)
+
+
+def describe_start(run: StartSpec, made: Model) -> str:
+    """The start in words; files with the same words start alike."""
+    how = _how(run, made)
+    words = {"token": f"token {run.row}", "random": f"random {run.seed}"}.get(how, how)
+    moved = getattr(run, "mean_field_transient", run.transient)
+    return words + (f", {moved} mean-field steps later" if moved else "")
+
+
+def _how(run: StartSpec, made: Model) -> str:
+    """The kind of start; a file's checkpoint where it fits, else the token W^o_row."""
+    if run.start is not None and not run.start.startswith("continue"):
+        return run.start
+    checkpoint = made.file.checkpoint if made.file is not None else None
+    fits = checkpoint is not None and len(checkpoint[0]) == made.net.context
+    return "checkpoint" if fits else "token"

@@ -1,0 +1,429 @@
+"""Tables of the studies of a system of one's own: any map or flow in Python."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Discriminator, Field, model_validator, Tag
+
+from statmech_attn.dynamics import BasinPlan, continuation, diagrams, Search
+from statmech_attn.options import Count, Positive, Seed, WholeNumber
+from statmech_attn.studies.files import user_code
+from statmech_attn.studies.network.basins_table import SearchRun
+from statmech_attn.studies.network.continuation_table import CycleRun, Followed
+from statmech_attn.studies.network.tables import DiagramRun
+from statmech_attn.studies.tables import (
+    Axis,
+    Bounds,
+    Interval,
+    Number,
+    of,
+    StudyTable,
+    Table,
+    Values,
+)
+
+
+NAME = r"^[^\W\d]\w*$"
+
+
+def _written(pattern: str, words: str) -> AfterValidator:
+    """A text of some form."""
+
+    def check(text: str) -> str:
+        if re.match(pattern, text) is None:
+            raise ValueError(f"should be {words}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _pattern(pattern: str) -> Any:
+    """The same for the schema."""
+    return Field(json_schema_extra={"pattern": pattern})
+
+
+OBSERVE = rf"{NAME}|{user_code.REFERENCE}"
+Reference = Annotated[
+    str,
+    _written(user_code.REFERENCE, '"my_model.py:name" or "package.module:name"'),
+    _pattern(user_code.REFERENCE),
+]
+Name = Annotated[
+    str, _written(NAME, "a name of letters, digits and underscores"), _pattern(NAME)
+]
+Observe = Annotated[
+    str,
+    _written(OBSERVE, 'the name of a function, or "my_model.py:name"'),
+    _pattern(OBSERVE),
+]
+Rows = Annotated[list[list[float]], Field(min_length=1, fail_fast=True), Tag("rows")]
+
+
+def _numbers_form(value: Any) -> str:
+    if not isinstance(value, list):
+        return "number"
+    return "rows" if value and isinstance(value[0], list) else "list"
+
+
+def _initial_form(value: Any) -> str:
+    return "box" if isinstance(value, (dict, Box)) else _numbers_form(value)
+
+
+Numbers = Annotated[Number | Values | Rows, Discriminator(_numbers_form)]
+
+
+class Box(Table, frozen=True):
+    """Random initial states, uniform between two corners.
+
+    Attributes:
+        low: lower corner; a number is that of every coordinate.
+        high: upper corner; a number is that of every coordinate.
+        shape: of a state, where both corners are numbers; a number when left out.
+    """
+
+    low: Numbers
+    high: Numbers
+    shape: list[Count] | None = None
+
+
+Initial = Annotated[
+    Number | Values | Rows | Annotated[Box, Tag("box")], Discriminator(_initial_form)
+]
+
+
+class FlowSpec(Table, frozen=True):
+    """[system.flow]: the function is a vector field; a step is the flow over a time.
+
+    Attributes:
+        time: of one step, in the units of the flow.
+        substeps: steps of the solver within it.
+    """
+
+    time: Positive
+    substeps: Count
+
+
+class SectionSpec(Table, frozen=True):
+    """[system.section]: where the shown observable is recorded.
+
+    Attributes:
+        observable: name of the observable that decides.
+        value: of that observable on the section.
+        tolerance: half width of the section; when left out, the section is where the
+            observable crosses the value from below, between two steps.
+    """
+
+    observable: Annotated[Name, Field(examples=["x"])]
+    value: Annotated[float, Field(examples=[0.0])]
+    tolerance: Positive | None = None
+
+
+class SystemSpec(Table, frozen=True):
+    """[system]: a function in Python, where it starts, and what is observed.
+
+    Attributes:
+        function: "my_model.py:step", a file relative to the study, or
+            "package.module:step": a JAX function (state, parameters) -> state, or a
+            `dynamics.System`; parameters are a dictionary with the names of
+            [parameters].
+        initial: initial state, a number, a list or a list of lists; or a box { low,
+            high } for random ones.
+        observe: name of a function state -> numbers in the same file, or a reference
+            to one; all coordinates when left out.
+        observables: names of these numbers; x_1, x_2, ... when left out.
+        shown: observable that diagrams show; the first one when left out.
+        section: where diagrams record it; nowhere but at every step when left out.
+        flow: the function is a vector field, followed for a time at every step.
+        unit: what a step is, in a word.
+    """
+
+    function: Annotated[Reference, Field(examples=["my_model.py:step"])]
+    initial: Annotated[Initial, Field(examples=[{"low": -1.0, "high": 1.0}])]
+    observe: Observe | None = Field(None, examples=["observe"])
+    observables: list[Name] | None = Field(None, min_length=1, examples=[["x", "y"]])
+    shown: Name | None = Field(None, examples=["x"])
+    section: SectionSpec | None = None
+    flow: FlowSpec | None = None
+    unit: Annotated[str, Field(min_length=1)] | None = Field(None, examples=["step"])
+
+    @property
+    def references(self) -> list[str]:
+        """Of all code, with the file of each."""
+        if self.observe is None:
+            return [self.function]
+        place, _ = user_code.split(self.function)
+        observe = self.observe if ":" in self.observe else f"{place}:{self.observe}"
+        return [self.function, observe]
+
+    @property
+    def name(self) -> str:
+        """In messages, and in the file."""
+        return user_code.brief(self.function)
+
+    def beside(self, folder: Path) -> Self:
+        """The system with its files looked up in a folder."""
+        files = {"function": user_code.beside(self.function, folder)}
+        if self.observe is not None and ":" in self.observe:
+            files["observe"] = user_code.beside(self.observe, folder)
+        return self.model_copy(update=files)
+
+
+class LabelSpec(Table, frozen=True):
+    """A table of [labels]: how a parameter or an observable is labelled.
+
+    Attributes:
+        words: what it is; its name when left out.
+        unit: of its values, as UDUNITS writes it.
+        symbol: in formulas and figures; its name when left out.
+    """
+
+    words: str = ""
+    unit: str = "1"
+    symbol: str = ""
+
+
+class SystemRun(Table, frozen=True):
+    """Keys of [run] that every kind has.
+
+    Attributes:
+        seed: of random initial states and of all random numbers of a run.
+    """
+
+    seed: Seed = 0
+
+
+SCANNED = {"a": {"start": 0.0, "stop": 1.0, "num": 11}}
+Grid = Annotated[dict[Name, Axis], Field(min_length=1, examples=[SCANNED])]
+
+
+class SystemStudy(StudyTable, frozen=True):
+    """What the studies of a system of one's own share.
+
+    Attributes:
+        system: the function, its initial state, and what is observed.
+        parameters: by name, numbers, lists or ranges { start, stop, num }.
+        labels: words, units and symbols of parameters and observables, by name.
+        run: numerical choices.
+    """
+
+    system: SystemSpec
+    parameters: dict[Name, Any]
+    labels: dict[Name, LabelSpec] = {}
+    run: SystemRun
+
+    @property
+    def variant(self) -> str:
+        return "system"
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"seed": self.run.seed}
+
+    def code(self) -> list[str]:
+        return self.system.references
+
+    def files(self) -> list[Path]:
+        return [user_code.origin(reference) for reference in self.code()]
+
+    def inputs(self) -> dict[str, str]:
+        return user_code.digests_of(self.code())
+
+    def beside(self, folder: Path) -> Self:
+        return self.model_copy(update={"system": self.system.beside(folder)})
+
+    def require_named(self, names: list[str]) -> None:
+        """Refuse labels of what is no parameter and no observable.
+
+        Raises:
+            ValueError: naming the key.
+        """
+        for name in self.labels:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                hint = f" (did you mean {near[0]!r}?)" if near else ""
+                raise ValueError(
+                    f"labels.{name}: is no parameter and no observable{hint}; there "
+                    f"are {', '.join(names)}."
+                )
+
+
+class ConfirmSpec(of(diagrams.Confirm)):
+    """run.confirm: doubtful points again, from perturbed states and for longer."""
+
+
+class SystemDiagramRun(
+    of(
+        diagrams.Plan,
+        "transient",
+        "steps",
+        "max_doublings",
+        "section_samples",
+        "strobe_samples",
+        "compiler",
+    ),
+    DiagramRun,
+    SystemRun,
+    frozen=True,
+):
+    """[run] of a diagram.
+
+    Attributes:
+        start: "continue-up" and "continue-down" follow attractors along the first
+            parameter; every point begins at the initial state when left out.
+        exponents: Lyapunov exponents that are computed, the largest first; 0: neither
+            exponents nor phases; as many as there are coordinates, 4 at most, when left
+            out.
+        confirm: how doubtful verdicts are confirmed; starts = 0: not at all.
+    """
+
+    start: Literal["continue-up", "continue-down"] | None = None
+    confirm: ConfirmSpec = ConfirmSpec()
+
+
+class SystemDiagramStudy(SystemStudy, frozen=True):
+    """Attractors of a system of one's own: sections, Lyapunov exponents, phases."""
+
+    template: ClassVar[Mapping[str, Any]] = {
+        "parameters": {"a": {"start": 0.51, "stop": 2.81, "num": 116}}
+    }
+
+    kind: Literal["bifurcation"]
+    parameters: Grid
+    run: SystemDiagramRun = SystemDiagramRun()
+
+    @model_validator(mode="after")
+    def _starts_are_random(self):
+        if self.run.starts > 1 and not isinstance(self.system.initial, Box):
+            raise ValueError(
+                "run.starts > 1 needs random states: system.initial = { low, high }"
+            )
+        return self
+
+
+class SystemTrajectoryRun(SystemRun, frozen=True):
+    """[run] of a trajectory.
+
+    Attributes:
+        transient (step): steps before anything is kept.
+        steps (step): steps that are kept.
+    """
+
+    transient: WholeNumber = 0
+    steps: Count = 1000
+
+
+class SystemTrajectoryStudy(SystemStudy, frozen=True):
+    """Trajectories of a system of one's own, at several values of a parameter."""
+
+    template: ClassVar[Mapping[str, Any]] = {"parameters": {"a": [1.5, 2.2, 2.4, 2.8]}}
+
+    kind: Literal["trajectory"]
+    parameters: Grid
+    run: SystemTrajectoryRun = SystemTrajectoryRun()
+
+
+class SystemContinuationRun(CycleRun, SystemRun, frozen=True):
+    """[run] of a continuation.
+
+    Attributes:
+        transient (step): steps of the simulation before Newton's method.
+    """
+
+    transient: WholeNumber = 10_000
+
+
+class SystemCurvesSpec(of(continuation.Settings, "max_points"), Interval, frozen=True):
+    """[curves]: the second parameter in which special points are followed.
+
+    Attributes:
+        parameter: the second parameter.
+        max_points: points of a curve at most.
+    """
+
+    parameter: Annotated[Name, Field(examples=["b"])]
+
+
+class SystemContinuationStudy(Followed, SystemStudy, frozen=True):
+    """A continuation of cycles of a system of one's own, stable or not.
+
+    Attributes:
+        parameters: by name, numbers, and one interval { start, stop }.
+    """
+
+    template: ClassVar[Mapping[str, Any]] = {
+        "parameters": {"a": {"start": 0.5, "stop": 2.5}},
+        "run.at": 1.5,
+        "run.switch": 2,
+    }
+
+    kind: Literal["continuation"]
+    parameters: Annotated[
+        dict[Name, Bounds],
+        Field(min_length=1, examples=[{"a": {"start": 0.0, "stop": 1.0}, "b": 0.5}]),
+    ]
+    run: SystemContinuationRun = SystemContinuationRun()
+    curves: SystemCurvesSpec | None = None
+
+    @property
+    def free(self) -> dict[str, Interval]:
+        return {n: x for n, x in self.parameters.items() if isinstance(x, Interval)}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_is_free(cls, tree: Any) -> Any:
+        given = tree.get("parameters") if isinstance(tree, dict) else None
+        intervals = (dict, Interval)
+        if (
+            isinstance(given, dict)
+            and given
+            and (sum(isinstance(x, intervals) for x in given.values()) != 1)
+        ):
+            raise ValueError("parameters: give exactly one of them as { start, stop }")
+        return tree
+
+    @model_validator(mode="after")
+    def _curves_in_a_parameter(self):
+        if self.curves is not None and self.curves.parameter not in self.parameters:
+            raise ValueError(
+                f"curves.parameter must be one of {', '.join(self.parameters)}"
+            )
+        return self
+
+
+class SystemBasinsRun(
+    of(Search, "transient", "horizon", "record", "capture"),
+    of(BasinPlan, "steps", "points", "matching", "furthest"),
+    SearchRun,
+    SystemRun,
+    frozen=True,
+):
+    """Random starts, how long they are followed, and how sets are matched.
+
+    Attributes:
+        exponents: Lyapunov exponents of an attractor; as many as there are coordinates,
+            2 at most, when left out.
+    """
+
+
+class SystemBasinsStudy(SystemStudy, frozen=True):
+    """Attractors of a system of one's own along a parameter, and their basins."""
+
+    template: ClassVar[Mapping[str, Any]] = {
+        "parameters": {"a": {"start": 0.7, "stop": 2.5, "num": 10}}
+    }
+
+    kind: Literal["basins"]
+    parameters: Grid
+    run: SystemBasinsRun = SystemBasinsRun()
+
+    @model_validator(mode="after")
+    def _starts_are_random(self):
+        if not isinstance(self.system.initial, Box):
+            raise ValueError(
+                "system.initial must be a box, { low, high }, from which starts are "
+                "drawn"
+            )
+        return self

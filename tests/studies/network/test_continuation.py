@@ -1,0 +1,215 @@
+"""Continuation studies of the published network: values, files, and refusals."""
+
+import copy
+import io
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+from statmech_attn import dmft, dynamics, storage, studies
+from statmech_attn.cli.summary import print_summary
+from statmech_attn.studies.files import spec
+
+
+pytestmark = pytest.mark.slow
+
+
+STUDY = {
+    "kind": "continuation",
+    "parameters": {"beta": {"start": 1.0, "stop": 1.5}},
+    "run": {"transient": 40_000, "at": 1.2, "largest_step": 0.2},
+    "curves": {"parameter": "epsilon", "start": 0.015, "stop": 0.025},
+}
+BIRTH = 1.2434445478150  # of the torus, by continuation from beta = 0.05
+
+
+def changed(**changes):
+    tree = copy.deepcopy(STUDY)
+    for path, value in changes.items():
+        *tables, key = path.split("__")
+        table = tree
+        for name in tables:
+            table = table[name]
+        table[key] = value
+    return tree
+
+
+@pytest.fixture(scope="module")
+def found():
+    return studies.run(studies.parse(STUDY))
+
+
+def test_the_torus_is_born_where_it_is_known_to_be(found):
+    (kind,) = found.special_kind.values
+    assert found.special_kind.attrs["flag_meanings"].split()[kind] == "neimark_sacker"
+    assert float(found.special_beta[0]) == pytest.approx(BIRTH, abs=1e-10)
+    criticality = found.special_criticality.attrs["flag_meanings"].split()
+    assert criticality[int(found.special_criticality[0])] == "supercritical"
+    unstable = found.n_unstable[0].values > 0
+    np.testing.assert_array_equal(unstable, found.beta[0].values > BIRTH)
+
+
+def test_the_branch_spans_the_interval_in_order(found):
+    beta, length = found.beta[0].values, found.arclength[0].values
+    assert (beta[0], beta[-1]) == pytest.approx((1.0, 1.5), abs=1e-12)
+    assert (np.diff(beta) > 0).all() and (np.diff(length) > 0).all()
+    ends = found.branch_result.attrs["flag_meanings"].split()
+    assert [ends[int(code)] for code in found.branch_result[0]] == ["left_range"] * 2
+    assert found.branch_period.values.tolist() == [4]
+
+
+def test_every_point_is_a_cycle_with_its_multipliers_and_strobe(found):
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+    for i in (0, found.sizes["point"] // 2, -1):
+        here = found.isel(branch=0, point=i)
+        params = dmft.parameters(float(here.beta), file.gamma, file.epsilon)
+        window = here.state.values.reshape(4, 3)
+        start = dmft.from_window(net, params, window, 0)
+        end, seen = dmft.trajectory(net, params, start, steps=4)
+        np.testing.assert_allclose(dmft.window(end), window, atol=1e-9)
+        assert float(seen.m_o_se[0, 0]) == pytest.approx(float(here.strobe[0]))
+        product, state = np.eye(12), start
+        for _ in range(4):
+            product = np.asarray(dmft.jacobian(net, params, state)) @ product
+            state = dmft.step(net, params, state)
+        largest = np.abs(np.linalg.eigvals(product)).max()
+        multipliers = here.multiplier_re.values + 1j * here.multiplier_im.values
+        assert np.abs(multipliers).max() == pytest.approx(largest, rel=1e-8)
+
+
+def test_the_torus_above_turns_as_the_multipliers_say(found):
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+
+    @jax.jit
+    @jax.vmap
+    def turn(beta):
+        params = dmft.Parameters(beta, jnp.array(file.gamma), jnp.array(file.epsilon))
+        start = dmft.from_checkpoint(net, params, file)
+        return dynamics.curve_rotation(
+            lambda state: dmft.step(net, params, state),
+            start,
+            steps=10_000,
+            transient=40_000,
+            every=4,
+        )
+
+    above = turn(BIRTH + jnp.array([1.5e-4, 3e-4, 6e-4]))
+    assert (above.error < 1e-9).all()
+    # Linear in the distance d to leading order; extrapolated pairs are off by O(d^2),
+    # so the second pair by four times as much as the first.
+    rho = np.asarray(above.number)
+    first, second = 2 * rho[:-1] - rho[1:] - float(found.special_rotation[0])
+    assert abs(first) < 2e-6
+    assert second / first == pytest.approx(4.0, abs=0.5)
+
+
+def test_the_curve_goes_through_the_point_it_came_from(found):
+    beta, epsilon = found.curve_beta[0].values, found.curve_epsilon[0].values
+    start = np.argmin(np.abs(epsilon - 0.02))
+    assert epsilon[start] == pytest.approx(0.02, abs=1e-12)
+    assert beta[start] == pytest.approx(BIRTH, abs=1e-10)
+    there = np.isfinite(epsilon)
+    assert (np.diff(epsilon[there]) > 0).all()
+    assert epsilon[there][0] < 0.018 and epsilon[there][-1] > 0.022
+    rho = found.curve_rotation[0].values[start]
+    assert rho == pytest.approx(float(found.special_rotation[0]), abs=1e-10)
+    coefficient = found.curve_coefficient[0].values[start]
+    assert coefficient == pytest.approx(float(found.special_coefficient[0]), rel=1e-8)
+
+
+def test_a_branch_at_another_epsilon_bifurcates_on_the_curve(found):
+    last = np.isfinite(found.curve_epsilon[0].values).sum() - 1
+    here = found.isel(curve=0, curve_point=last)
+    tree = changed(parameters__epsilon=float(here.curve_epsilon))
+    del tree["curves"]
+    other = studies.run(studies.parse(tree))
+    assert "curve_kind" not in other
+    assert float(other.special_beta[0]) == pytest.approx(
+        float(here.curve_beta), abs=1e-10
+    )
+    assert float(other.special_coefficient[0]) == pytest.approx(
+        float(here.curve_coefficient), rel=1e-7
+    )
+
+
+def test_the_file_comes_back_and_says_what_it_holds(found, tmp_path):
+    storage.write(tmp_path / "c.h5", found, study=spec.dump(STUDY))
+    again = storage.read(tmp_path / "c.h5")
+    assert dict(again.sizes) == dict(found.sizes)
+    for name in found.variables:
+        np.testing.assert_array_equal(again[name], found[name])
+    assert again.attrs["free"] == "beta" and again.attrs["second"] == "epsilon"
+    assert float(again.gamma) == dmft.load("poclopez-pe2").gamma
+    for name in again.variables:
+        assert {"long_name", "units", "symbol"} <= set(again[name].attrs), name
+
+
+def test_the_summary_lists_branches_and_bifurcations(found):
+    console = Console(file=io.StringIO(), width=100)
+    print_summary(found, console)
+    text = console.file.getvalue()
+    assert "branch 0: cycle of 4 tokens" in text and "left_range" in text
+    assert "neimark sacker" in text and "1.2434445478" in text and "super" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"parameters__beta": 1.2},
+            "parameters: give exactly one of beta, gamma, epsilon and",
+        ),
+        (
+            {"parameters__beta": {"start": 2.0, "stop": 1.0}},
+            "parameters.beta: start must be below stop, 1",
+        ),
+        (
+            {"parameters__beta": {"start": 1.0, "stop": 1.2, "num": 3}},
+            "parameters.beta.num: unknown key; allowed here: start, stop",
+        ),
+        ({"parameters__gamma": {"start": 1.0, "stop": 2.0}}, "give exactly one"),
+        ({"run__at": 2.0}, "run.at must lie in the interval of beta, 1 to 1.5"),
+        ({"run__smallest_step": 1.0}, "smallest_step must not exceed largest_step"),
+        ({"run__period": 0}, "run.period: should be at least 1; got 0"),
+        ({"run__steps": 10}, "run.steps: unknown key"),
+        ({"curves__parameter": "beta"}, "curves.parameter must not be beta"),
+        (
+            {"curves__parameter": "delta"},
+            "curves.parameter: .*'gamma', 'epsilon' or 'redrawn'",
+        ),
+        (
+            {"curves__points": 3},
+            "curves.points: unknown key .did you mean 'max_points'",
+        ),
+        ({"curves__start": 1.0}, "curves: start must be below stop"),
+    ],
+)
+def test_mistakes_are_one_line_that_says_what_is_allowed(changes, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        studies.parse(changed(**changes))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"run__period": 2}, "the cycle at beta = 1.2 has 1 drive periods; got 2"),
+        ({"run__at": 1.4, "run__period": 3}, "period: (no cycle of|the cycle)"),
+        ({"parameters__beta": {"start": -1.0, "stop": 1.5}}, "beta must be >= 0"),
+        (
+            {"curves__start": 0.022},
+            "interval of epsilon must be finite and contain epsilon = 0.02",
+        ),
+        ({"curves__stop": 1.0}, r"epsilon must lie in \[0, 1\)"),
+    ],
+)
+def test_a_cycle_that_is_not_there_is_said_so(changes, message):
+    study = studies.parse(changed(run__transient=4000, **changes))
+    with pytest.raises(ValueError, match=message) as caught:
+        studies.run(study)
+    assert "\n" not in str(caught.value)

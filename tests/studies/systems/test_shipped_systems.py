@@ -1,0 +1,215 @@
+"""Worked examples of systems of one's own, simulations/systems: what each must show."""
+
+import importlib.util
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from statmech_attn import studies
+from statmech_attn.dynamics import PHASES
+
+
+FOLDER = pathlib.Path(__file__).resolve().parents[3] / "simulations" / "systems"
+FLIP = 1.27846454276  # of the square, at gamma = 1
+QUICK = ["run.transient=300", "run.steps=300", "run.exponents=0"]
+SMALL = {  # overrides that leave a second of work, and no exponents to compile
+    "henon": [*QUICK, "parameters.a.num=2", "run.refine=0"],
+    "standard_map": [
+        *QUICK,
+        "parameters.K.num=2",
+        "run.starts=3",
+    ],
+    "logistic_lattice": ["run.transient=300", "run.steps=50"],
+    "lorenz": [*QUICK, "parameters.rho=[24.0, 28.0]", "run.steps=2000"],
+    "tanh_network": [*QUICK, "parameters.g.num=2", "run.transient=1000"],
+    "repulsive_attention": [
+        *QUICK,
+        "parameters.beta=[0.5, 3.0]",
+        "parameters.gamma=1.0",
+        "system.shown=R",
+        "run.refine=0",
+    ],
+}
+
+
+def run(name, *settings):
+    return studies.run(studies.load(FOLDER / f"{name}.toml", settings)[0])
+
+
+def points_of(samples) -> int:
+    """Different values of a recorded observable."""
+    return len(np.unique(np.round(samples, 9)))
+
+
+def henon_has_a_cycle_of_four_and_chaos(found):
+    assert points_of(found.strobe[0]) == 4 and points_of(found.strobe[1]) == 64
+
+
+def a_kick_of_zero_keeps_the_momentum(found):
+    assert [points_of(start) for start in found.strobe[0]] == [1, 1, 1]
+    assert min(points_of(start) for start in found.strobe[1]) > 1
+    assert found.strobe.dims == ("K", "start", "strobe_sample")
+
+
+def sites_of_the_lattice_stay_bounded_and_differ(found):
+    assert found.observed.dims == ("a", "time", "observable")
+    assert (np.abs(found.observed) <= 1).all()
+    assert found.sizes["observable"] == 64
+    assert len(np.unique(found.observed[-1, -1])) == 64
+    assert str(found.observable.values[63]) == "x_64"
+
+
+def lorenz_crosses_the_section_in_both_wings(found):
+    crossings = found.section.sel(rho=28.0).values
+    assert 50 < float(found.section_count.sel(rho=28.0))
+    assert (crossings > 0).any() and (crossings < 0).any()
+    assert np.nanmax(np.abs(crossings)) < 20
+
+
+def the_network_is_silent_at_half_the_gain(found):
+    silent, active = found.strobe.values
+    assert np.abs(silent).max() < 1e-9 < np.ptp(active)
+
+
+def the_square_has_no_mean_below_the_flip(found):
+    assert np.abs(found.strobe.sel(beta=0.5)).max() < 1e-9
+
+
+CLAIMS = [
+    ("henon", henon_has_a_cycle_of_four_and_chaos),
+    ("standard_map", a_kick_of_zero_keeps_the_momentum),
+    ("logistic_lattice", sites_of_the_lattice_stay_bounded_and_differ),
+    pytest.param(
+        "lorenz",
+        lorenz_crosses_the_section_in_both_wings,
+        marks=pytest.mark.slow,
+    ),
+    ("tanh_network", the_network_is_silent_at_half_the_gain),
+    ("repulsive_attention", the_square_has_no_mean_below_the_flip),
+]
+
+
+@pytest.mark.parametrize(("name", "claim"), CLAIMS)
+def test_each_shows_what_is_known_of_it(name, claim):
+    claim(run(name, *SMALL[name]))
+
+
+@pytest.fixture(scope="module")
+def attention():
+    path = FOLDER / "repulsive_attention.py"
+    spec = importlib.util.spec_from_file_location("repulsive_attention", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("tokens", [4, 5, 7])
+def test_modes_of_the_polygon_flip_where_the_formula_says(attention, tokens):
+    polygon = 2 * jnp.pi * jnp.arange(1, tokens) / tokens
+    jacobian = jax.jit(jax.jacfwd(attention.step))
+    for mode in range(1, tokens // 2 + 1):
+        gamma = attention.flip(tokens, mode, 0.8)
+        after = attention.step(polygon, {"beta": 0.8, "gamma": gamma})
+        np.testing.assert_allclose(after, polygon, atol=1e-14)
+        multipliers = np.linalg.eigvals(
+            jacobian(polygon, {"beta": 0.8, "gamma": gamma})
+        )
+        flipped = np.abs(multipliers + 1) < 1e-10
+        assert flipped.sum() == (1 if 2 * mode == tokens else 2)
+
+
+def test_the_square_flips_at_the_number_of_the_issue(attention):
+    beta = brentq(lambda beta: float(attention.flip(4, 2, beta)) - 1, 0.5, 2.0)
+    assert beta == pytest.approx(FLIP, abs=1e-11)
+
+
+@pytest.mark.slow
+def test_continuation_finds_the_flip_and_its_curve(attention):
+    found = run("repulsive_attention_flip")
+    kinds = found.special_kind.attrs["flag_meanings"].split()
+    assert kinds[int(found.special_kind[0])] == "period_doubling"
+    assert float(found.special_beta[0]) == pytest.approx(FLIP, abs=1e-10)
+    curve = found.isel(curve=0)
+    beta, gamma = curve.curve_beta.values, curve.curve_gamma.values
+    there = np.isfinite(beta)
+    expected = [float(attention.flip(4, 2, b)) for b in beta[there]]
+    np.testing.assert_allclose(gamma[there], expected, rtol=1e-9)
+    assert there.sum() > 10
+    assert found.branch_period.values.tolist() == [1, 2]
+    assert float(found.beta.max()) == pytest.approx(3.0)
+    ends = found.branch_result.attrs["flag_meanings"].split()
+    met = {ends[int(end)] for end in found.branch_result.values.ravel()}
+    assert met == {"left_range", "closed"}
+
+
+@pytest.mark.slow
+def test_continuation_finds_the_birth_and_doublings_of_henon_cycles():
+    """A fold at -(1-b)^2/4, a doubling at 3(1-b)^2/4, one of period 2 at 0.9125."""
+    found = run("henon_cycles")
+    kinds = found.special_kind.attrs["flag_meanings"].split()
+    points = {
+        (kinds[int(kind)], int(period)): float(a)
+        for kind, period, a in zip(
+            found.special_kind, found.special_period, found.special_a, strict=True
+        )
+    }
+    assert points == {
+        ("fold", 1): pytest.approx(-(0.7**2) / 4, abs=1e-10),
+        ("period_doubling", 1): pytest.approx(3 * 0.7**2 / 4, abs=1e-10),
+        ("period_doubling", 2): pytest.approx(0.9125, abs=1e-10),
+    }
+    factor = {"fold": -1 / 4, "period_doubling": 3 / 4}
+    of_fixed_points = [i for i, a in enumerate(found.special_period) if int(a) == 1]
+    for i in of_fixed_points:
+        curve = found.isel(curve=i)
+        b = curve.curve_b.values
+        expected = factor[kinds[int(curve.curve_kind)]] * (1 - b) ** 2
+        np.testing.assert_allclose(curve.curve_a.values, expected, atol=1e-9)
+        assert np.nanmin(b) < 0.02 and np.nanmax(b) > 0.88
+
+
+@pytest.mark.slow
+def test_exponents_of_the_lorenz_flow():
+    settings = ["parameters.rho=28.0", "run.steps=40000"]
+    found = run("lorenz", *settings).isel(rho=0)
+    rate, error = found.lyapunov.values / 0.05, found.lyapunov_stderr.values / 0.05
+    assert abs(rate[0] - 0.9056) < 4 * error[0]
+    assert abs(rate[1]) < 2e-3
+    assert rate.sum() == pytest.approx(-(10 + 1 + 8 / 3), abs=1e-6)
+    assert PHASES[int(found.phase)] == "chaotic"
+
+
+@pytest.mark.slow
+def test_exponents_of_the_standard_map_cancel():
+    found = run("standard_map", "parameters.K=[0.0, 1.0, 10.0]", "run.max_doublings=0")
+    np.testing.assert_allclose(found.lyapunov.sum("exponent"), 0, atol=1e-9)
+    sea = found.lyapunov.sel(K=10.0, exponent=1)
+    np.testing.assert_allclose(sea, np.log(10 / 2), atol=0.05)  # Chirikov 1979, ln(K/2)
+
+
+@pytest.mark.slow
+def test_the_plane_of_repulsive_attention_changes_at_the_flip(attention):
+    settings = ["parameters.beta=[0.8, 2.0]", "parameters.gamma=[0.5, 1.0]"]
+    found = run("repulsive_attention", *settings, "run.refine=0")
+    period = found.period.sel(gamma=1.0)
+    assert period.values.tolist() == [1, 2]
+    assert float(attention.flip(4, 2, 2.0)) < 1.0 < float(attention.flip(4, 2, 0.8))
+
+
+@pytest.mark.slow
+def test_basins_of_the_henon_map():
+    found = run("henon_basins", "parameters.a=[1.0, 1.4]", "run.starts=60")
+    assert PHASES[int(found.phase.sel(a=1.4)[0])] == "chaotic"
+    assert found.period.sel(a=1.0)[0] == 4
+    total = found["count"].sum("slot") + found.count_unsettled + found.count_diverged
+    np.testing.assert_array_equal(total, 60)
+    assert (found.count_diverged > 0).all()
+    points = found.points.sel(a=1.0).isel(slot=0)
+    assert points.dims == ("point", "observable")
+    x, y = points[:-1].transpose("observable", "point").values
+    after = points[1:].sel(observable="x").values
+    np.testing.assert_allclose(after, 1 - x**2 + y, atol=1e-8)
