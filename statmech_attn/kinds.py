@@ -35,7 +35,8 @@ class Kind(NamedTuple):
         batched: whether it takes the keyword `batch` as well; see `scan.Work`.
         variables: `labels.Variables` of the result file.
         summary: `cli.Summary` of what `info` prints; the sizes where there is none.
-        pictures: of a file, each a `plotting.Picture`.
+        pictures: of a file: modules of `plotting` whose functions are registered as
+            such, in their order; or where a sequence of `plotting.Picture` is.
         dimension: which of the files of this name are of this row: those that have it.
         rows: dimensions, or variables that have them, of what is a point of a file and
             a row of an exported table; the first dimension where there are none.

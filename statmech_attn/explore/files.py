@@ -99,7 +99,7 @@ class File:
         """What the page needs to know of any file."""
         attributes = self.dataset.attrs
         row = kinds.of_file(self.kind, self.dataset.dims)
-        drawn = bool(row and kinds.KINDS.part(row, "pictures"))
+        drawn = bool(row and row.pictures)
         return {
             "name": self.path.name,
             "version": self.version,

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         draw,
         learning_pictures,
         names,
-        Picture,
         pictures,
         pruning_pictures,
     )
@@ -76,6 +75,7 @@ if TYPE_CHECKING:
         pruned_heads,
         pruning_ranks,
     )
+    from statmech_attn.plotting.registry import Picture
     from statmech_attn.plotting.selection import evidence_and_validation
     from statmech_attn.plotting.several_sets import accuracy_on_sets
     from statmech_attn.plotting.style import DOUBLE, FORMATS, save, SETTINGS, SINGLE

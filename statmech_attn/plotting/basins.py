@@ -15,6 +15,7 @@ from statmech_attn.dynamics import PHASES, survival
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import span
 from statmech_attn.plotting.labels import label, many, shown, sign
+from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given
 
 
@@ -27,6 +28,7 @@ LEGEND = 14  # sets with an entry of their own
 PERIODS = 3  # of a set, in its entry
 
 
+@picture("basins", "basins")
 @style.styled
 def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Shares of the starts by set, stacked, and with errors; mean lifetimes below.
@@ -57,6 +59,7 @@ def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     return sheet.figure
 
 
+@picture("lifetimes", "basins")
 @style.styled
 def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """Share of the starts still on their way, and the fitted exponential tail.
@@ -127,6 +130,7 @@ def _shade(axis: Axes, dataset: xr.Dataset) -> None:
         axis.axvspan(begin, end, color=style.PALE, alpha=0.6, lw=0, zorder=0)
 
 
+@picture("hysteresis", "hysteresis")
 @style.styled
 def hysteresis(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Samples of the sweeps up and down a parameter, and the distance of their sets.

@@ -16,6 +16,7 @@ from statmech_attn.dynamics import PHASES
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.exponents import draw_spectrum
 from statmech_attn.plotting.labels import is_own, label, shown
+from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given
 
 
@@ -39,6 +40,17 @@ def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
     return tuple(name.removesuffix("_grid") for name in dims)
 
 
+def is_plane(dataset: xr.Dataset) -> bool:
+    """Whether two parameters were scanned."""
+    return len(parameters(dataset)) == 2
+
+
+@picture(
+    "bifurcation",
+    "bifurcation",
+    "diagram",
+    when=lambda dataset: not is_plane(dataset),
+)
 @style.styled
 def bifurcation_diagram(
     dataset: xr.Dataset, *, strobe: bool | None = None, axes: Given = None

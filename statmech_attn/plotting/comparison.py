@@ -17,6 +17,7 @@ from matplotlib.ticker import FixedLocator, NullFormatter
 
 from statmech_attn.comparison import LOGIT_LIMIT
 from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.registry import pages_of_beta, picture
 from statmech_attn.plotting.sheets import Given
 
 
@@ -26,6 +27,7 @@ RANGE = 1.0  # a linear-noise band wider than this says nothing about an overlap
 MARKERS = ("o", "s", "^", "v", "P", "X", "*", "h")
 
 
+@picture("simulation", "monte-carlo", pages=pages_of_beta)
 @style.styled
 def finite_size(
     simulation: xr.Dataset,
@@ -135,6 +137,7 @@ def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) 
     axis.set_ylim(-reach or -1.0, reach or 1.0)
 
 
+@picture("agreement", "comparison")
 @style.styled
 def agreement(
     dataset: xr.Dataset, *, observable: str = "A", axes: Given = None

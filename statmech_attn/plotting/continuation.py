@@ -16,6 +16,7 @@ from matplotlib.patheffects import withStroke
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import bifurcation_samples
 from statmech_attn.plotting.labels import is_own, label, shown
+from statmech_attn.plotting.registry import has, picture
 from statmech_attn.plotting.sheets import Given
 
 
@@ -55,6 +56,7 @@ MARK: dict[str, Any] = {
 }
 
 
+@picture("continuation", "continuation")
 @style.styled
 def continuation_diagram(
     *datasets: xr.Dataset,
@@ -101,6 +103,7 @@ def _shown(dataset: xr.Dataset) -> str:
     return style.WORDS["section"] + r" at $t \equiv 0$ mod $C$"
 
 
+@picture("critical_curves", "continuation", when=has("curve_kind"))
 @style.styled
 def critical_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Curves of bifurcations in two parameters, and what changes along them.

@@ -15,10 +15,10 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.comparison import MARKERS, scientific
+from statmech_attn.plotting.registry import has, Pages, pages_of, picture
 from statmech_attn.plotting.sheets import Given
 
 
-PER_PAGE = 6  # points
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1)), (0, (1, 3)))
 SCANNED = ("alpha", "beta", "gamma", "epsilon")
 TWO_TIMES = {
@@ -47,13 +47,9 @@ def flat(dataset: xr.Dataset) -> xr.Dataset:
     return dataset.stack(point=scanned).reset_index("point")
 
 
-def pages(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+def pages(dataset: xr.Dataset) -> Pages:
     """Points that fit on a page; a suffix when there are several pages."""
-    points = flat(dataset)
-    count = points.sizes["point"]
-    for page, first in enumerate(range(0, count, PER_PAGE), start=1):
-        suffix = f"_{page}" if count > PER_PAGE else ""
-        yield suffix, points.isel(point=slice(first, first + PER_PAGE))
+    return pages_of(flat(dataset), "point")
 
 
 def _points(dataset: xr.Dataset) -> Iterator[tuple[str, str, xr.Dataset]]:
@@ -78,6 +74,7 @@ def _note(dataset: xr.Dataset, *more: str) -> str:
     return "\n".join(filter(None, lines))
 
 
+@picture("overlaps", "extensive", "extensive-simulation", pages=pages)
 @style.styled
 def overlaps_in_time(
     dataset: xr.Dataset,
@@ -147,6 +144,7 @@ def _sizes(simulation: xr.Dataset) -> str:
     return f"markers: $N = {scientific(largest)}$, {samples} samples"
 
 
+@picture("crosstalk", "extensive", pages=pages)
 @style.styled
 def crosstalk_in_time(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Width of the crosstalk, and attention weights, in time at every point.
@@ -181,6 +179,8 @@ def crosstalk_in_time(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     return sheet.figure
 
 
+@picture("correlations", "extensive", when=has("C"), pages=pages)
+@picture("correlations", "extensive-simulation", when=has("C_mean"), pages=pages)
 @style.styled
 def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Figure:
     """An order parameter of two times as a picture, a panel for every point.
@@ -232,6 +232,7 @@ def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Fi
     return sheet.figure
 
 
+@picture("capacity", "capacity")
 @style.styled
 def capacities(
     dataset: xr.Dataset, spins: xr.Dataset | None = None, *, ax: Axes | None = None
@@ -323,6 +324,7 @@ def _thresholds(
     axis.plot([], [], "_", ms=7, mew=0.8, color=style.DARK, label=label)
 
 
+@picture("agreement", "comparison")
 @style.styled
 def extensive_agreement(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Differences of spins from theory in standard errors, and in size, against N.

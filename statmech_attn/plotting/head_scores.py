@@ -11,11 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting.registry import picture
 
 
 MANY = 24  # heads whose names are turned
 
 
+@picture("head_scores", "head-scores")
 @style.styled
 def head_scores(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """Score of every head with its error and floor, and the trained weights'.
@@ -65,6 +67,7 @@ def head_scores(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     return sheet.figure
 
 
+@picture("heads_together", "head-scores")
 @style.styled
 def heads_together(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """Order parameters by head: sums of absolute values over paths through two heads.

@@ -46,6 +46,11 @@ def are_shown(dataset: xr.Dataset) -> bool:
     return "characters" in network_task(dataset)
 
 
+def are_chosen(dataset: xr.Dataset) -> bool:
+    """Whether a temperature was chosen for each width, on images of a split."""
+    return "accuracy_chosen" in dataset and are_shown(dataset)
+
+
 def set_title(dataset: xr.Dataset, name: str) -> str:
     """A test set in words: its own name, unless it is one of images."""
     return SETS.get(name, name) if are_shown(dataset) else name

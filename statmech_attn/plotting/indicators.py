@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given
 
 
@@ -26,6 +27,7 @@ SERIES = {
 RESOLVED = 1e-5  # share of pairs below which a correlation sum is noise
 
 
+@picture("chaos_indicators", "chaos-indicators")
 @style.styled
 def chaos_indicators(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Local slopes of the correlation sum, finite-time exponents, alignment.
@@ -50,6 +52,7 @@ def chaos_indicators(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     return sheet.figure
 
 
+@picture("finite_series", "chaos-indicators")
 @style.styled
 def finite_series(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """What nolds finds in series of N spins, against the mean field.

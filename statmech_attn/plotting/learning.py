@@ -14,7 +14,8 @@ from matplotlib.ticker import NullLocator
 
 from statmech_attn.bpkr import estimates
 from statmech_attn.comparison import sampled_by
-from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting import images, notes, sheets, style
+from statmech_attn.plotting.registry import picture, temperatures
 from statmech_attn.plotting.sheets import Given
 from statmech_attn.statistics import share_error
 
@@ -44,6 +45,13 @@ def named(name: str) -> str:
     return estimates.estimate(name).words
 
 
+def _plain(dataset: xr.Dataset) -> bool:
+    """Whether it is not one of images of a split, which has figures of its own."""
+    return not images.are_chosen(dataset)
+
+
+@picture("accuracy", "order-parameter", when=_plain, pages=temperatures)
+@picture("accuracy", "posterior", pages=temperatures)
 @style.styled
 def accuracy_against_width(
     dataset: xr.Dataset,
@@ -125,6 +133,8 @@ def denoising_path(dataset: xr.Dataset) -> int:
     return int(pairs.argmax())
 
 
+@picture("order_parameters", "order-parameter", when=_plain, pages=temperatures)
+@picture("order_parameters", "posterior", pages=temperatures)
 @style.styled
 def order_parameter_matrices(
     dataset: xr.Dataset, *, widths: Sequence[float] | None = None, axes: Given = None
@@ -180,6 +190,7 @@ def _write_numbers(axis: Axes, U, reach: float) -> None:
         )
 
 
+@picture("alignment", "order-parameter", when=_plain, pages=temperatures)
 @style.styled
 def alignment(
     dataset: xr.Dataset,
@@ -216,6 +227,12 @@ def alignment(
     return sheet.figure
 
 
+@picture(
+    "kernels",
+    "order-parameter",
+    when=lambda dataset: "path_kernel" in dataset and _plain(dataset),
+    pages=temperatures,
+)
 @style.styled
 def path_kernels(
     dataset: xr.Dataset, *, width: float | None = None, axes: Given = None
@@ -273,6 +290,7 @@ def path_kernels(
     return sheet.figure
 
 
+@picture("finite_width", "comparison", pages=temperatures)
 @style.styled
 def finite_width(comparison: xr.Dataset, *, axes: Given = None) -> Figure:
     """Entries of U_1, differences from the reference and accuracy against N.
@@ -426,6 +444,7 @@ def _label(axis: Axes, name: str) -> str | None:
     return None if named(name) in taken else named(name)
 
 
+@picture("growth", "benchmark")
 @style.styled
 def growth(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Time of a saddle point against P, N, N_0 and the number of paths.

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from statmech_attn.plotting import learning, notes, sheets, style
+from statmech_attn.plotting.registry import picture, points
 from statmech_attn.plotting.sheets import Given
 
 
@@ -17,6 +18,7 @@ LIMIT = "gp"
 WIDE = 10  # largest over smallest P from which their axis is logarithmic
 
 
+@picture("learning_curve", "learning-curve", pages=points)
 @style.styled
 def error_against_examples(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Test error and accuracy against P: theory, samples, and the GP limit.

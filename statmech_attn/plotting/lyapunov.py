@@ -15,12 +15,14 @@ from matplotlib.figure import Figure
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.exponents import colour, dashes, entries
 from statmech_attn.plotting.phases import describe_phase
+from statmech_attn.plotting.registry import pages_of_beta, picture
 from statmech_attn.plotting.sheets import Given
 
 
 COLUMNS = 3
 
 
+@picture("running_lyapunov", "running-lyapunov", pages=pages_of_beta)
 @style.styled
 def running_lyapunov(
     dataset: xr.Dataset, *, exponents: int = 2, axes: Given = None

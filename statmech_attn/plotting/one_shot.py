@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.comparison import sampled_by
-from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting import images, sheets, style
 from statmech_attn.plotting.images import (
     chance_level,
     network_task,
@@ -23,6 +23,7 @@ from statmech_attn.plotting.images import (
     size_words,
 )
 from statmech_attn.plotting.learning import alignment, look, named, path_kernels
+from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given
 from statmech_attn.statistics import mean_of_known
 from statmech_attn.storage import toml
@@ -66,9 +67,10 @@ def one_shot_pictures(
         yield "kernels", one_shot_kernels(theories[0])
 
 
+@picture("accuracy", "order-parameter", when=images.are_chosen)
 @style.styled
 def one_shot_accuracy(
-    theories: Sequence[xr.Dataset],
+    theories: xr.Dataset | Sequence[xr.Dataset],
     posteriors: Sequence[xr.Dataset] = (),
     trained: xr.Dataset | None = None,
     saddle: xr.Dataset | None = None,
@@ -86,9 +88,12 @@ def one_shot_accuracy(
     A file without one of the test sets is left out of its panel.
 
     Args:
-        theories, posteriors, trained, saddle: as in `one_shot_pictures`.
+        theories: one file, or several.
+        posteriors, trained, saddle: as in `one_shot_pictures`.
         axes: those to draw on, one for each of `SHOWN` that the theories have.
     """
+    if isinstance(theories, xr.Dataset):
+        theories = [theories]
     files = [*theories] if saddle is None else [*theories, saddle]
     shown = [name for name in SHOWN if _with(theories, name)]
     count = len(shown)
@@ -244,6 +249,7 @@ def over_trainings(
     return joined[0].copy(data=mean), joined[0].copy(data=error)
 
 
+@picture("order_parameters", "order-parameter", when=images.are_chosen)
 @style.styled
 def one_shot_matrices(
     theory: xr.Dataset,
@@ -357,6 +363,7 @@ def _group(axis: Axes, names: Sequence[str]) -> None:
     axis.tick_params(length=0)
 
 
+@picture("alignment", "order-parameter", when=images.are_chosen)
 @style.styled
 def one_shot_alignment(
     theory: xr.Dataset, *, width: float | None = None, ax: Axes | None = None
@@ -377,6 +384,11 @@ def one_shot_alignment(
     return sheet.figure
 
 
+@picture(
+    "kernels",
+    "order-parameter",
+    when=lambda dataset: "path_kernel" in dataset and images.are_chosen(dataset),
+)
 @style.styled
 def one_shot_kernels(theory: xr.Dataset, *, axes: Given = None) -> Figure:
     """Kernels of the paths, of the GP limit, and at the smallest width.

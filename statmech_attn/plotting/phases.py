@@ -14,13 +14,15 @@ from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import (
     codes_of,
     followed,
+    is_plane,
     one_parameter,
     parameters,
     span,
 )
 from statmech_attn.plotting.continuation import bifurcation_curves
 from statmech_attn.plotting.exponents import draw_pieces, in_words, jumps, set_scale
-from statmech_attn.plotting.labels import label
+from statmech_attn.plotting.labels import is_own, label
+from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given
 
 
@@ -36,6 +38,7 @@ FINAL = ("final_phase", "final_lyapunov", "final_starts")
 FEW = 0.02  # share of points that may lie beyond the scale of a map, or set none
 
 
+@picture("phase_diagram", "bifurcation", "diagram", when=is_plane)
 @style.styled
 def phase_diagram(
     dataset: xr.Dataset, curves: xr.Dataset | None = None, *, axes: Given = None
@@ -142,6 +145,11 @@ def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     return sheet.figure
 
 
+@picture(
+    "classifiers",
+    "bifurcation",
+    when=lambda data: "phase" in data and not (is_plane(data) or is_own(data)),
+)
 @style.styled
 def classifier_disagreement(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Classes by all evidence and by one sign, and the exponents where they differ.

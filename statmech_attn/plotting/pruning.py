@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from statmech_attn import bpkr
 from statmech_attn.bpkr import estimates
 from statmech_attn.plotting import images, notes, sheets, style
+from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given, Sheet
 from statmech_attn.statistics import mean_of_known
 
@@ -40,6 +41,7 @@ PUBLISHED_HEADS = (4, 4)
 PUBLISHED_ACCURACY = (0.838, 0.818, 0.830, 0.795, 0.754, 0.760, 0.765, 0.743, 0.749)
 
 
+@picture("pruned_heads", "pruning")
 @style.styled
 def pruned_heads(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Scores of every head, and accuracy on the first test set without it.
@@ -149,6 +151,7 @@ def _same_range(axes: Sequence[Axes]) -> None:
         axis.set_ylim(low - 0.01, high + 0.01)
 
 
+@picture("pruning_ranks", "pruning")
 @style.styled
 def pruning_ranks(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Accuracy lost with one head, by the rank of its score, and rank correlations.
@@ -290,6 +293,7 @@ def _legend_above(axis: Axes, columns: int) -> None:
     )
 
 
+@picture("cumulative_pruning", "pruning")
 @style.styled
 def cumulative_pruning(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Accuracy against the number of heads pruned, in the order of each score.

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given
 
 
@@ -20,6 +21,7 @@ PANELS = {
 }
 
 
+@picture("model_selection", "model-selection")
 @style.styled
 def evidence_and_validation(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """ln p(Y) and validation error against T, a line for each width.

@@ -11,7 +11,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting import images, notes, sheets, style
+from statmech_attn.plotting.registry import picture, temperatures
 from statmech_attn.plotting.sheets import Given
 
 
@@ -20,6 +21,13 @@ MARKERS = "osv^D"
 PER_ROW = 4  # entries of the legend above one panel
 
 
+def _are_shown(dataset: xr.Dataset) -> bool:
+    """Whether it is about several test sets of another task than images."""
+    return "accuracy_sets" in dataset and not images.are_shown(dataset)
+
+
+@picture("test_sets", "order-parameter", when=_are_shown)
+@picture("test_sets", "posterior", when=_are_shown, pages=temperatures)
 @style.styled
 def accuracy_on_sets(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Accuracy against N on every test set, with the binomial error of the set.

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.labels import symbol, worded
+from statmech_attn.plotting.registry import pages_of, picture
 from statmech_attn.plotting.sheets import Given
 from statmech_attn.plotting.trajectory import few, fit_height, square
 
@@ -21,6 +22,11 @@ LINES = 3  # observables that are drawn as lines; more of them than `MANY` as a 
 MANY = 8
 
 
+@picture(
+    "trajectories",
+    "trajectory",
+    pages=lambda dataset: pages_of(dataset, str(dataset.observed.dims[0])),
+)
 @style.styled
 def trajectories(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """What is observed over the first steps, and its orbit in the plane.

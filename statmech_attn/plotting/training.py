@@ -10,12 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.registry import picture, temperatures
 from statmech_attn.plotting.sheets import Given
 
 
 SPREAD = 0.06  # of the restarts of one width, in powers of e
 
 
+@picture("training", "training", pages=temperatures)
 @style.styled
 def training(
     dataset: xr.Dataset, theory: xr.Dataset | None = None, *, axes: Given = None

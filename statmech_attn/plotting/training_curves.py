@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from statmech_attn.plotting import sheets, style
 from statmech_attn.plotting.images import chance_level, size_words
+from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given
 
 
@@ -20,6 +21,7 @@ HIGHEST = 1.5  # squared error that is shown where it is enough
 DASHED = (0, (3, 2))
 
 
+@picture("learning_curves", "training")
 @style.styled
 def learning_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Loss and validation accuracy against the step, one line for each restart.

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from statmech_attn.dynamics import autocorrelation, power_spectrum
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.phases import describe_phase
+from statmech_attn.plotting.registry import pages_of_beta, picture
 from statmech_attn.plotting.sheets import Given
 
 
@@ -27,6 +28,7 @@ POWER = "$P(f)$ (token)"  # per cycle/token, and cycles count as pure numbers
 EMPTY = 1e-16  # power of rounding, relative to the strongest line
 
 
+@picture("trajectories", "trajectory", pages=pages_of_beta)
 @style.styled
 def trajectory_windows(
     dataset: xr.Dataset,
@@ -75,6 +77,12 @@ def trajectory_windows(
     return sheet.figure
 
 
+@picture(
+    "planes",
+    "trajectory",
+    when=lambda dataset: dataset.sizes["pattern"] > 1,
+    pages=pages_of_beta,
+)
 @style.styled
 def phase_planes(
     dataset: xr.Dataset, *, phases: xr.Dataset | None = None, axes: Given = None
@@ -131,6 +139,7 @@ def _pairs(axes: list[Axes], columns: int, count: int) -> list[Axes]:
     return panels[: 2 * count]
 
 
+@picture("spectra", "trajectory", pages=pages_of_beta)
 @style.styled
 def spectra(
     dataset: xr.Dataset,

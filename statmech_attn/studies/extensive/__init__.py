@@ -3,8 +3,7 @@
 from statmech_attn.kinds import Kind
 
 
-_HERE, _DRAWING = __name__, "statmech_attn.plotting.drawing"
-_SUMMARY = "statmech_attn.cli.extensive_summary"
+_HERE, _SUMMARY = __name__, "statmech_attn.cli.extensive_summary"
 
 ORDER_PARAMETERS = Kind(
     "extensive",
@@ -12,7 +11,7 @@ ORDER_PARAMETERS = Kind(
     work=f"{_HERE}.computations:order_parameters",
     variables="statmech_attn.dmft.extensive.order_parameters:VARIABLES",
     summary=f"{_SUMMARY}:THEORY",
-    pictures=f"{_DRAWING}:EXTENSIVE",
+    pictures="extensive",
     rows="noise_std",
 )
 SAMPLES = Kind(
@@ -21,7 +20,7 @@ SAMPLES = Kind(
     work=f"{_HERE}.computations:samples",
     variables="statmech_attn.montecarlo.extensive_samples:VARIABLES",
     summary=f"{_SUMMARY}:SIMULATION",
-    pictures=f"{_DRAWING}:EXTENSIVE_SIMULATION",
+    pictures="extensive",
     rows="A_mean",
 )
 CAPACITIES = Kind(
@@ -30,6 +29,6 @@ CAPACITIES = Kind(
     work=f"{_HERE}.computations:capacities",
     variables="statmech_attn.dmft.extensive.capacities:VARIABLES",
     summary=f"{_SUMMARY}:CAPACITIES",
-    pictures=f"{_DRAWING}:CAPACITY",
+    pictures="extensive",
     rows="capacity",
 )

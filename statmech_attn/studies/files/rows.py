@@ -3,7 +3,6 @@
 from statmech_attn.kinds import Kind
 
 
-_DRAWING = "statmech_attn.plotting.drawing"
 _RECORDS = "statmech_attn.studies.files.records"
 _COMPARISON = "statmech_attn.comparison"
 _SUMMARY = "statmech_attn.cli.summary"
@@ -12,28 +11,28 @@ DIAGRAM = Kind(
     "diagram",
     variables="statmech_attn.dynamics.diagrams:VARIABLES",
     summary=f"{_SUMMARY}:BIFURCATION",
-    pictures=f"{_DRAWING}:DIAGRAM",
+    pictures="bifurcation phases",
     rows="section_count phase",
 )
 HYSTERESIS = Kind(
     "hysteresis",
     variables="statmech_attn.dynamics.diagrams.hysteresis:VARIABLES",
     summary=f"{_SUMMARY}:HYSTERESIS",
-    pictures=f"{_DRAWING}:HYSTERESIS",
+    pictures="basins",
     rows="number",
 )
 TRAJECTORIES = Kind(
     "comparison",
     variables=f"{_COMPARISON}.trajectories:VARIABLES",
     summary=f"{_SUMMARY}:COMPARISON",
-    pictures=f"{_DRAWING}:COMPARISON",
+    pictures="comparison",
     rows="largest_z",
 )
 POSTERIORS = Kind(
     "comparison",
     variables=f"{_COMPARISON}.posteriors:VARIABLES",
     summary="statmech_attn.cli.learning_summary:ESTIMATES",
-    pictures=f"{_DRAWING}:POSTERIORS_COMPARED",
+    pictures="learning",
     rows="verdict",
     dimension="estimate",
 )
@@ -41,7 +40,7 @@ EXTENSIVE = Kind(
     "comparison",
     variables=f"{_COMPARISON}.extensive:VARIABLES",
     summary="statmech_attn.cli.extensive_summary:COMPARED",
-    pictures=f"{_DRAWING}:EXTENSIVE_COMPARED",
+    pictures="extensive",
     rows="verdict",
     dimension="observable",
 )
@@ -49,24 +48,24 @@ HEAD_SCORES = Kind(
     "head-scores",
     variables="statmech_attn.bpkr.scores:VARIABLES",
     summary="statmech_attn.cli.learning_summary:HEAD_SCORES",
-    pictures=f"{_DRAWING}:HEAD_SCORES",
+    pictures="head_scores",
     rows="head_score",
 )
 RUNNING_LYAPUNOV = Kind(
     "running-lyapunov",
     variables=f"{_RECORDS}:RUNNING_LYAPUNOV",
     summary=f"{_SUMMARY}:BIFURCATION",
-    pictures=f"{_DRAWING}:RUNNING_LYAPUNOV",
+    pictures="lyapunov",
     rows="beta",
 )
 CHAOS_INDICATORS = Kind(
     "chaos-indicators",
     variables=f"{_RECORDS}:CHAOS_INDICATORS",
-    pictures=f"{_DRAWING}:CHAOS_INDICATORS",
+    pictures="indicators",
     rows="beta",
 )
 BENCHMARK = Kind(
     "benchmark",
     variables=f"{_RECORDS}:BENCHMARK",
-    pictures=f"{_DRAWING}:BENCHMARK",
+    pictures="learning",
 )

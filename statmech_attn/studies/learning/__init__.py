@@ -3,8 +3,7 @@
 from statmech_attn.kinds import EVERY, Kind, TaskKind
 
 
-_HERE, _DRAWING = __name__, "statmech_attn.plotting.drawing"
-_SUMMARY = "statmech_attn.cli.learning_summary"
+_HERE, _SUMMARY = __name__, "statmech_attn.cli.learning_summary"
 
 ORDER_PARAMETER = Kind(
     "order-parameter",
@@ -13,7 +12,7 @@ ORDER_PARAMETER = Kind(
     work=f"{_HERE}.order_parameter:work",
     variables="statmech_attn.bpkr.saddle_points:VARIABLES",
     summary=f"{_SUMMARY}:ORDER_PARAMETERS",
-    pictures=f"{_DRAWING}:ORDER_PARAMETER",
+    pictures="learning several_sets one_shot",
     rows="action",
 )
 POSTERIOR = Kind(
@@ -23,7 +22,7 @@ POSTERIOR = Kind(
     work=f"{_HERE}.posterior:work",
     variables="statmech_attn.montecarlo.posteriors:VARIABLES",
     summary=f"{_SUMMARY}:POSTERIOR",
-    pictures=f"{_DRAWING}:POSTERIOR",
+    pictures="learning several_sets",
     rows="U_a",
 )
 LEARNING_CURVE = Kind(
@@ -33,7 +32,7 @@ LEARNING_CURVE = Kind(
     work=f"{_HERE}.learning_curve:work",
     variables="statmech_attn.bpkr.curves:VARIABLES",
     summary=f"{_SUMMARY}:LEARNING_CURVE",
-    pictures=f"{_DRAWING}:LEARNING_CURVE",
+    pictures="learning_curve",
     rows="error",
 )
 MODEL_SELECTION = Kind(
@@ -43,7 +42,7 @@ MODEL_SELECTION = Kind(
     work=f"{_HERE}.selection:work",
     variables="statmech_attn.bpkr.selection:VARIABLES",
     summary=f"{_SUMMARY}:MODEL_SELECTION",
-    pictures=f"{_DRAWING}:MODEL_SELECTION",
+    pictures="selection",
     rows="log_evidence",
 )
 TRAINING = Kind(
@@ -53,7 +52,7 @@ TRAINING = Kind(
     work=f"{_HERE}.training:work",
     variables="statmech_attn.training.networks:VARIABLES",
     summary=f"{_SUMMARY}:TRAINING",
-    pictures=f"{_DRAWING}:TRAINING",
+    pictures="training",
     rows="U_a",
 )
 PRUNING = Kind(
@@ -63,7 +62,7 @@ PRUNING = Kind(
     work=f"{_HERE}.pruning:work",
     variables="statmech_attn.bpkr.pruned_networks:VARIABLES",
     summary=f"{_SUMMARY}:PRUNING",
-    pictures=f"{_DRAWING}:PRUNING",
+    pictures="pruning",
     rows="restart",
 )
 HIDDEN_MARKOV = TaskKind(

@@ -3,8 +3,7 @@
 from statmech_attn.kinds import Kind
 
 
-_HERE, _DRAWING = __name__, "statmech_attn.plotting.drawing"
-_SUMMARY = "statmech_attn.cli.summary"
+_HERE, _SUMMARY = __name__, "statmech_attn.cli.summary"
 
 TRAJECTORY = Kind(
     "trajectory",
@@ -13,7 +12,7 @@ TRAJECTORY = Kind(
     batched=True,
     variables="statmech_attn.dmft.trajectories:VARIABLES",
     summary=f"{_SUMMARY}:TRAJECTORY",
-    pictures=f"{_DRAWING}:TRAJECTORY",
+    pictures="trajectory",
     rows="beta time",
 )
 BIFURCATION = Kind(
@@ -23,7 +22,7 @@ BIFURCATION = Kind(
     batched=True,
     variables=f"{_HERE}.bifurcation:VARIABLES",
     summary=f"{_SUMMARY}:BIFURCATION",
-    pictures=f"{_DRAWING}:BIFURCATION",
+    pictures="bifurcation phases",
     rows="section_count phase",
 )
 CONTINUATION = Kind(
@@ -32,7 +31,7 @@ CONTINUATION = Kind(
     work=f"{_HERE}.continuation:work",
     variables=f"{_HERE}.continuation:VARIABLES",
     summary=f"{_SUMMARY}:CONTINUATION",
-    pictures=f"{_DRAWING}:CONTINUATION",
+    pictures="continuation",
     rows="branch point",
     padding="arclength",
 )
@@ -42,7 +41,7 @@ BASINS = Kind(
     work=f"{_HERE}.basins:work",
     variables=f"{_HERE}.basins:VARIABLES",
     summary=f"{_SUMMARY}:BASINS",
-    pictures=f"{_DRAWING}:BASINS",
+    pictures="basins",
     rows="count",
     padding="count",
 )
@@ -52,6 +51,6 @@ MONTE_CARLO = Kind(
     work=f"{_HERE}.monte_carlo:work",
     batched=True,
     variables="statmech_attn.montecarlo.dataset:VARIABLES",
-    pictures=f"{_DRAWING}:MONTE_CARLO",
+    pictures="comparison",
     rows="n_spins beta time",
 )

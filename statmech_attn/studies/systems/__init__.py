@@ -13,7 +13,7 @@ TRAJECTORY = Kind(
     work=f"{_HERE}.trajectory:work",
     batched=True,
     variables="statmech_attn.dynamics.trajectories:VARIABLES",
-    pictures="statmech_attn.plotting.drawing:OWN_TRAJECTORY",
+    pictures="systems",
     dimension="observable",
 )
 BIFURCATION = network.BIFURCATION._replace(
