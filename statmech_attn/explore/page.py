@@ -6,8 +6,12 @@ name in common, so that one document holds them in the order of `MODULES`.
 
 import base64
 import hashlib
+import json
 import re
 from importlib import resources
+
+from statmech_attn.dynamics import PHASES
+from statmech_attn.plotting import PHASE_COLOURS
 
 
 MODULES = (  # each imports from those before it
@@ -71,7 +75,11 @@ def whole(data: str) -> str:
 
 def _read(name: str) -> str:
     folder = resources.files("statmech_attn.explore") / "page"
-    return (folder / name).read_text("utf-8")
+    text = (folder / name).read_text("utf-8")
+    if name != "colours.js":
+        return text
+    colours = json.dumps([PHASE_COLOURS[phase] for phase in PHASES])
+    return text.replace("PHASES = [];", f"PHASES = {colours};", 1)
 
 
 def _bare(name: str) -> str:

@@ -78,7 +78,14 @@ if TYPE_CHECKING:
     from statmech_attn.plotting.registry import Picture
     from statmech_attn.plotting.selection import evidence_and_validation
     from statmech_attn.plotting.several_sets import accuracy_on_sets
-    from statmech_attn.plotting.style import DOUBLE, FORMATS, save, SETTINGS, SINGLE
+    from statmech_attn.plotting.style import (
+        DOUBLE,
+        FORMATS,
+        PHASE_COLOURS,
+        save,
+        SETTINGS,
+        SINGLE,
+    )
     from statmech_attn.plotting.sweeps import sweep_diagram
     from statmech_attn.plotting.training import training
     from statmech_attn.plotting.training_curves import learning_curves
@@ -135,6 +142,7 @@ __all__ = [
     "order_parameter_matrices",
     "overlaps_in_time",
     "path_kernels",
+    "PHASE_COLOURS",
     "phase_diagram",
     "phase_map",
     "phase_planes",

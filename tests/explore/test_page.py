@@ -24,7 +24,7 @@ def node() -> str | None:
     return str(driver) if driver.exists() else shutil.which("node")
 
 
-def test_phases_have_the_colours_of_the_figures():
+def test_the_page_is_given_the_colours_of_the_figures():
     source = page.static("colours.js")[0]
     (table,) = re.findall(r"const PHASES = \[(.*?)\]", source, re.DOTALL)
     colours = re.findall(r"#\w{6}", table)

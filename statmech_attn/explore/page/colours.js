@@ -1,7 +1,6 @@
 // Colours of phases (those of the package's figures), of exponents, and of maps.
 
-export const PHASES = ["#56B4E9", "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#F0E442",
-  "#5f5f5f", "#000000"];
+export const PHASES = [];  // filled by page.py
 export const LINES = {
   light: ["#0072B2", "#D55E00", "#00795a", "#a34a7d", "#8a6100", "#3a3f47",
     "#00707f"],
