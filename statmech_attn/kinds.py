@@ -34,7 +34,7 @@ class Kind(NamedTuple):
         work: function of the table that gives a `scan.Work`.
         batched: whether it takes the keyword `batch` as well; see `scan.Work`.
         variables: `labels.Variables` of the result file.
-        summary: `cli.Summary` of what `info` prints; the sizes where there is none.
+        summary: `cli.Summary` of what `info` shows; the sizes where there is none.
         pictures: of a file: modules of `plotting` whose functions are registered as
             such, in their order; or where a sequence of `plotting.Picture` is.
         dimension: which of the files of this name are of this row: those that have it.

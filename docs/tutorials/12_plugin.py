@@ -144,12 +144,12 @@ class Ensemble(Points):
 # set.
 
 
-def print_counts(dataset, console):
+def counts(dataset):
     """How many networks have which phase."""
     for code, word in enumerate(dynamics.PHASES):
         count = int((dataset.phase == code).sum())
         if count:
-            console.print(f"{word}: {count} of {dataset.network.size} networks")
+            yield f"{word}: {count} of {dataset.network.size} networks"
 
 
 def exponents(dataset):
@@ -169,7 +169,7 @@ def exponents(dataset):
     return figure
 
 
-SUMMARY = Summary(print_counts, "phase")
+SUMMARY = Summary(counts, "phase")
 PICTURES = (plotting.Picture("exponents", exponents),)
 
 # %%

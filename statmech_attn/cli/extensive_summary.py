@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
-from rich.console import Console
 from rich.table import Table
 
-from statmech_attn.cli.tables import formatted, Summary, titled, with_error
+from statmech_attn.cli.tables import Content, formatted, Summary, titled, with_error
 from statmech_attn.presentation import quantity
 
 
@@ -16,7 +15,7 @@ WIDE = 6  # standard errors; a bound above them tells little
 PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
 
 
-def theory(dataset: xr.Dataset, console: Console) -> None:
+def theory(dataset: xr.Dataset) -> Content:
     """Per point: overlaps in the end, crosstalk, and how well they are known."""
     names = _scanned(dataset)
     columns = (*names, "steps", "last overlap", "error", "last crosstalk", "K")
@@ -32,17 +31,16 @@ def theory(dataset: xr.Dataset, console: Console) -> None:
             formatted(last.noise_std, ".4f"),
             str(int(point.trajectories)) if point.trajectories else "-",
         )
-    _print(table, dataset, names, console)
+    yield from _complete(table, dataset, names)
     if not dataset.reached.all():
-        console.print(
+        yield (
             "errors are larger than asked at "
             f"{int((~dataset.reached.astype(bool)).sum())} points: raise "
-            "run.trajectories",
-            highlight=False,
+            "run.trajectories"
         )
 
 
-def simulation(dataset: xr.Dataset, console: Console) -> None:
+def simulation(dataset: xr.Dataset) -> Content:
     """Per point and N: overlaps in the end with their errors and spreads."""
     names = _scanned(dataset)
     table = titled("spins", ("N", *names, "steps", "last overlap", "spread"))
@@ -55,13 +53,11 @@ def simulation(dataset: xr.Dataset, console: Console) -> None:
             with_error(last.m_o_se_mean[place], last.m_o_se_stderr[place]),
             formatted(last.m_o_se_spread[place], ".2g"),
         )
-    _print(table, dataset, ["n_spins", *names], console)
-    console.print(
-        f"{dataset.attrs['samples']} samples of the patterns", highlight=False
-    )
+    yield from _complete(table, dataset, ["n_spins", *names])
+    yield f"{dataset.attrs['samples']} samples of the patterns"
 
 
-def capacity(dataset: xr.Dataset, console: Console) -> None:
+def capacity(dataset: xr.Dataset) -> Content:
     """Per context and point: the end of retrieval."""
     names = _scanned(dataset)
     table = titled("capacity", ("C", *names, "alpha_c", "error", "overlap there"))
@@ -72,10 +68,10 @@ def capacity(dataset: xr.Dataset, console: Console) -> None:
             formatted(point.capacity_error, ".1e"),
             formatted(point.retrieved_overlap, ".4f"),
         )
-    _print(table, dataset, ["context", *names], console)
+    yield from _complete(table, dataset, ["context", *names])
 
 
-def compared(dataset: xr.Dataset, console: Console) -> None:
+def compared(dataset: xr.Dataset) -> Content:
     """Per point: verdict, largest differences, exponents in N."""
     names = _scanned(dataset)
     columns = (*names, "verdict", "largest |z|", "N → ∞", "spread ~ N^", "bias ~ N^")
@@ -94,21 +90,18 @@ def compared(dataset: xr.Dataset, console: Console) -> None:
             formatted(point.get("largest_limit_z", none).max(), ".2f"),
             *slopes,
         )
-    _print(table, dataset, names, console)
-    console.print(
+    yield from _complete(table, dataset, names)
+    yield (
         f"with this many comparisons |z| up to {float(dataset.threshold):.2f}, and "
         f"{float(dataset.limit_threshold):.2f} after extrapolation, is consistent with "
-        "chance; exponents are means over observables",
-        highlight=False,
+        "chance; exponents are means over observables"
     )
     if float(dataset.limit_threshold) > WIDE:
-        console.print(
+        yield (
             f"a bound above {WIDE} standard errors: so few samples tell little number "
-            "by number; take more",
-            highlight=False,
+            "by number; take more"
         )
-    for line in _visible(dataset):
-        console.print(line, highlight=False)
+    yield from _visible(dataset)
 
 
 def _visible(dataset: xr.Dataset) -> Iterator[str]:
@@ -147,14 +140,12 @@ def _of_group(one: xr.Dataset) -> tuple[str, bool]:
     ), z > bound
 
 
-def _print(
-    table: Table, dataset: xr.Dataset, names: list[str], console: Console
-) -> None:
+def _complete(table: Table, dataset: xr.Dataset, names: list[str]) -> Content:
     """A table, and how many rows it lacks."""
-    console.print(table)
+    yield table
     points = int(np.prod([dataset.sizes[name] for name in names]))
     if points > SHOWN:
-        console.print(f"and {points - SHOWN} points more", highlight=False)
+        yield f"and {points - SHOWN} points more"
 
 
 def _scanned(dataset: xr.Dataset) -> list[str]:

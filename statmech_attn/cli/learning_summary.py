@@ -3,17 +3,16 @@
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
-from rich.console import Console
 
 from statmech_attn import bpkr
-from statmech_attn.cli.tables import formatted, Summary, titled, with_error
+from statmech_attn.cli.tables import Content, formatted, Summary, titled, with_error
 from statmech_attn.presentation import quantity
 
 
 END = "*"  # marks a temperature at an end of its grid
 
 
-def order_parameters(dataset: xr.Dataset, console: Console) -> None:
+def order_parameters(dataset: xr.Dataset) -> Content:
     """Per width and temperature: accuracy, and how the saddle point was reached."""
     columns = ("N", "T", "accuracy", "with 1/N", "GP", "steps", "gradient", "result")
     table = titled("order parameters", columns)
@@ -29,25 +28,23 @@ def order_parameters(dataset: xr.Dataset, console: Console) -> None:
             formatted(point.gradient_norm, ".1e"),
             reasons[int(point.result)].replace("_", " "),
         )
-    console.print(table)
+    yield table
     if len(narrow := _outside_support(dataset)):
-        console.print(
+        yield (
             f"N = {', '.join(f'{N:g}' for N in narrow)}: below the size of U, so these "
             "saddle points lie outside the support of the exact law, whose U is "
-            "singular; compare with a posterior",
-            highlight=False,
+            "singular; compare with a posterior"
         )
     if np.isnan(dataset.get("accuracy_corrected", 0.0)).any():
-        console.print(
+        yield (
             "no 1/N correction where a width is below the number of paths, where there "
-            "is no saddle point, or where it needs too much memory",
-            highlight=False,
+            "is no saddle point, or where it needs too much memory"
         )
     if "accuracy_chosen" in dataset:
-        _chosen(dataset, console)
+        yield from _chosen(dataset)
 
 
-def _chosen(dataset: xr.Dataset, console: Console) -> None:
+def _chosen(dataset: xr.Dataset) -> Content:
     """Per width and choice of the temperature: accuracy on every test set.
 
     The gain is that over the GP limit on the first set.
@@ -69,17 +66,13 @@ def _chosen(dataset: xr.Dataset, console: Console) -> None:
                 gain,
                 *(formatted(x, ".3f") for x in rest),
             )
-    console.print(table)
+    yield table
     if any(dataset.get(f"chosen_at_end{e}", np.False_).any() for e in ("", "_gp")):
-        console.print(
-            f"{END} an end of the grid of temperatures: a better one may lie beyond",
-            highlight=False,
-        )
-    console.print(
+        yield f"{END} an end of the grid of temperatures: a better one may lie beyond"
+    yield (
         "standard errors of accuracies, for other examples from the same source, up to "
         f"{float(dataset.accuracy_chosen_stderr.max()):.3f}; the gain has that of the "
-        "difference on the same examples",
-        highlight=False,
+        "difference on the same examples"
     )
 
 
@@ -100,7 +93,7 @@ def _gain(one: xr.Dataset) -> str:
     return with_error(one.accuracy_gain, one.accuracy_gain_stderr)
 
 
-def posterior(dataset: xr.Dataset, console: Console) -> None:
+def posterior(dataset: xr.Dataset) -> Content:
     """Per width and temperature: accuracy, and how far the draws can be trusted."""
     columns = (
         "N",
@@ -132,15 +125,14 @@ def posterior(dataset: xr.Dataset, console: Console) -> None:
             error = float(point.log_evidence_stderr)
             row.append(f"{float(point.log_evidence):.3f} ± {error:.1g}")
         table.add_row(*row)
-    console.print(table)
-    console.print(
+    yield table
+    yield (
         "n_eff and R-hat are of the entries of U_1; R-hat above 1.01 or a BFMI below "
-        "0.3 asks for longer chains",
-        highlight=False,
+        "0.3 asks for longer chains"
     )
 
 
-def learning_curve(dataset: xr.Dataset, console: Console) -> None:
+def learning_curve(dataset: xr.Dataset) -> Content:
     """Per width, temperature and number of examples: test error of every estimate."""
     estimates = [str(name) for name in np.atleast_1d(dataset.estimate.values)]
     table = titled("mean squared test error", ("N", "T", "P", *estimates))
@@ -154,7 +146,7 @@ def learning_curve(dataset: xr.Dataset, console: Console) -> None:
                 str(size),
                 *(with_error(*pair) for pair in errors),
             )
-    console.print(table)
+    yield table
     sets = dataset.sizes["training_set"]
     words = f"means over {sets} training sets, with their standard errors"
     if dataset.shared:
@@ -162,10 +154,10 @@ def learning_curve(dataset: xr.Dataset, console: Console) -> None:
             "; sets are drawn from the same examples: errors are over such draws, not "
             "over other examples, and there is none for sets of all of them"
         )
-    console.print(words, highlight=False)
+    yield words
 
 
-def training(dataset: xr.Dataset, console: Console) -> None:
+def training(dataset: xr.Dataset) -> Content:
     """Per width and temperature: the best of all restarts, and how they ended."""
     columns = (
         "N",
@@ -192,18 +184,17 @@ def training(dataset: xr.Dataset, console: Console) -> None:
                 for code, count in zip(codes, counts, strict=True)
             ),
         )  # fmt: skip
-    console.print(table)
+    yield table
     finite = np.isfinite(dataset.accuracy).sum("restart")
     few, many = int(finite.min()), int(finite.max())
     count = f"{many}" if few == many else f"{few} to {many}"
-    console.print(
+    yield (
         f"accuracies are means over {count} initial weights, the gradient is the "
-        "largest",
-        highlight=False,
+        "largest"
     )
 
 
-def networks(dataset: xr.Dataset, console: Console) -> None:
+def networks(dataset: xr.Dataset) -> Content:
     """Per restart: accuracies of the best weights, and how the training ended."""
     columns = (
         "restart",
@@ -226,16 +217,15 @@ def networks(dataset: xr.Dataset, console: Console) -> None:
             formatted(network.loss.min(), ".4f"),
             ended.replace("_", " "),
         )
-    console.print(table)
-    console.print(
+    yield table
+    yield (
         "of the weights at the best step, which has the best score on the validation "
         "tasks of the training; standard errors up to "
-        f"{float(dataset.accuracy_sets_stderr.max()):.3f}",
-        highlight=False,
+        f"{float(dataset.accuracy_sets_stderr.max()):.3f}"
     )
 
 
-def estimates(dataset: xr.Dataset, console: Console) -> None:
+def estimates(dataset: xr.Dataset) -> Content:
     """Per width, temperature and estimate: accuracy, distance, verdict."""
     columns = ("N", "T", "estimate", "accuracy", "rms ΔU_1", "largest |z|", "verdict")
     table = titled(f"against the {dataset.attrs['reference']} posterior", columns)
@@ -252,37 +242,31 @@ def estimates(dataset: xr.Dataset, console: Console) -> None:
                 formatted(estimate.largest_z, ".2f"),
                 words[int(estimate.verdict)].replace("_", " "),
             )
-    console.print(table)
-    console.print(
+    yield table
+    yield (
         f"with this many comparisons, |z| up to {float(dataset.threshold):.2f} is "
         "consistent with chance; a saddle point differs from the posterior at finite "
-        "width, but two ways of sampling the posterior must agree",
-        highlight=False,
+        "width, but two ways of sampling the posterior must agree"
     )
     others = dataset.sel(estimate=dataset.estimate != dataset.attrs["reference"])
     for name in dataset.get("quantity", np.array([])).data:
         smallest = others.smallest_error.sel(quantity=name)
         if np.isfinite(float(smallest.max())):
-            console.print(
+            yield (
                 f"{name}: an error of {100 * float(smallest.max()):.2g} % of all "
-                "entries would be found with probability 0.9 in every comparison",
-                highlight=False,
+                "entries would be found with probability 0.9 in every comparison"
             )
     for name in dataset.get("parameter", np.array([])).data:
         smallest = others.smallest_parameter_error.sel(parameter=name)
-        console.print(
-            f"{name}: {_visible(float(smallest.max()))} in every comparison",
-            highlight=False,
-        )
+        yield f"{name}: {_visible(float(smallest.max()))} in every comparison"
     saddle = dataset.sel(estimate="saddle")
     for slope, error in zip(
         saddle.U_1_rms_slope.values, saddle.U_1_rms_slope_stderr.values, strict=True
     ):
         if np.isfinite(slope):
-            console.print(
+            yield (
                 f"the saddle point's rms ΔU_1 goes like N^({slope:.2f} ± {error:.2f}); "
-                "at fixed P it tends to -2 for N >> P",
-                highlight=False,
+                "at fixed P it tends to -2 for N >> P"
             )
 
 
@@ -292,7 +276,7 @@ def _visible(smallest: float) -> str:
     return f"an error of {100 * smallest:.2g} % would be found with probability 0.9"
 
 
-def pruning(dataset: xr.Dataset, console: Console) -> None:
+def pruning(dataset: xr.Dataset) -> Content:
     """Per order with scores: how they go with what the heads are worth."""
     columns = ("order", *_folded(dataset.test_set.values))
     table = titled("rank correlation of score and accuracy lost", columns)
@@ -305,15 +289,14 @@ def pruning(dataset: xr.Dataset, console: Console) -> None:
             of_order.rank_correlation_mean, of_order.rank_correlation_mean_stderr
         )
         table.add_row(order, *(with_error(*pair) for pair in pairs))
-    console.print(table)
+    yield table
     counts = np.isfinite(dataset.rank_correlation).sum("restart").values
     few, many = counts[counts > 0].min(), counts.max()
     trainings = f"{many}" if few == many else f"{few} to {many}"
     words = f"means over {trainings} trainings with their standard errors"
-    console.print(
+    yield (
         f"{'of one network' if many == 1 else words}; scores that say nothing give "
-        f"0 ± {_chance(dataset):.1g}",
-        highlight=False,
+        f"0 ± {_chance(dataset):.1g}"
     )
 
 
@@ -329,7 +312,7 @@ def _chance(dataset: xr.Dataset) -> float:
     return np.nanmax(chances)
 
 
-def head_scores(dataset: xr.Dataset, console: Console) -> None:
+def head_scores(dataset: xr.Dataset) -> Content:
     """Per head: score with its error, its floor, and that of the trained weights."""
     trained = "head_score_trained" in dataset
     floors = "head_score_floor" in dataset
@@ -347,7 +330,7 @@ def head_scores(dataset: xr.Dataset, console: Console) -> None:
         if trained:
             row.append(formatted(head.head_score_trained, ".2g"))
         table.add_row(*row)
-    console.print(table)
+    yield table
     words = "errors over examples"
     if np.isnan(dataset.head_score_stderr).all():
         words = "without errors, which need two resamples or more, and two examples"
@@ -357,24 +340,22 @@ def head_scores(dataset: xr.Dataset, console: Console) -> None:
         words += "; trained weights have none: it is that of their initial values"
     if failed := int(dataset.failed):
         words += f"; {failed} sets of fewer examples have no saddle point"
-    console.print(words, highlight=False)
+    yield words
     if "error_left_out" in dataset:
         error = with_error(dataset.error_left_out, dataset.error_left_out_stderr)
-        console.print(
+        yield (
             f"an example is predicted from all others with mean squared error {error}; "
-            f"labels have variance {quantity(dataset.label_variance)}",
-            highlight=False,
+            f"labels have variance {quantity(dataset.label_variance)}"
         )
     size, N = len(dataset.U_1), float(dataset.width[0])
     if N < size:
-        console.print(
+        yield (
             f"N = {N:g}: below {size}, the size of U, so the saddle point lies outside "
-            "the support of the exact law, whose U is singular",
-            highlight=False,
+            "the support of the exact law, whose U is singular"
         )
 
 
-def model_selection(dataset: xr.Dataset, console: Console) -> None:
+def model_selection(dataset: xr.Dataset) -> Content:
     """What evidence and validation choose, and how far they agree."""
     columns = ("by", "N", "T", "ln p(Y)", "validation error")
     tested = "error_test" in dataset
@@ -391,12 +372,11 @@ def model_selection(dataset: xr.Dataset, console: Console) -> None:
             quantity(point.log_evidence, point.log_evidence_stderr),
             *(with_error(point[name], point[f"{name}_stderr"]) for name in errors),
         )
-    console.print(table)
-    console.print(
+    yield table
+    yield (
         "the validation error by the evidence is larger by "
         f"{with_error(dataset.excess, dataset.excess_stderr)}; rank correlation of "
-        f"evidence and error on the grid {float(dataset.rank_correlation):.2f}",
-        highlight=False,
+        f"evidence and error on the grid {float(dataset.rank_correlation):.2f}"
     )
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from statmech_attn import kinds
-from statmech_attn.cli.tables import formatted, Summary, titled
+from statmech_attn.cli.tables import Content, formatted, Summary, titled
 from statmech_attn.dmft import SCORE_LIMIT
 from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.labels import counted, plural, rate, unit_of
@@ -71,17 +71,30 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
     Example:
         `print_summary(storage.read("scan.h5"), rich.console.Console())`
     """
+    for part in content(dataset):
+        if isinstance(part, str):
+            console.print(part, highlight=False, markup=False, soft_wrap=True)
+        else:
+            console.print(part)
+
+
+def content(dataset: xr.Dataset) -> Content:
+    """Tables and sentences of the main result of any kind of file.
+
+    Args:
+        dataset: a result.
+    """
     summary, needed = _summary(dataset), _largest_exponents(printed(dataset))
     if needed.nbytes > AT_ONCE:
-        _sizes(dataset, console)
+        yield _sizes(dataset)
         return
     needed = needed.load()
     if "failure" in needed:
-        _failures(needed, console)
+        yield _failures(needed)
     if summary is None:
-        _sizes(dataset, console)
+        yield _sizes(dataset)
     else:
-        summary.print(needed, console)
+        yield from summary.content(needed)
 
 
 def printed(dataset: xr.Dataset) -> xr.Dataset:
@@ -116,23 +129,18 @@ def _matches(name: object, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(str(name), pattern) for pattern in patterns)
 
 
-def _sizes(dataset: xr.Dataset, console: Console) -> None:
+def _sizes(dataset: xr.Dataset) -> str:
     shape = ", ".join(f"{name} {size}" for name, size in dataset.sizes.items())
-    console.print(f"{dataset.attrs.get('kind')}: {shape}", highlight=False)
+    return f"{dataset.attrs.get('kind')}: {shape}"
 
 
-def _failures(dataset: xr.Dataset, console: Console) -> None:
+def _failures(dataset: xr.Dataset) -> str:
     count = np.count_nonzero(dataset.failure)
     first = np.atleast_1d(dataset.attrs["failure_reasons"])[0]
-    console.print(
-        f"{count} of {dataset.failure.size} points have no numbers: {first}",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    return f"{count} of {dataset.failure.size} points have no numbers: {first}"
 
 
-def _phases(dataset: xr.Dataset, console: Console) -> None:
+def _phases(dataset: xr.Dataset) -> Content:
     axis = str(dataset.phase.dims[0])
     if axis == "point":  # of a refined grid
         places = [str(name) for name in dataset.coords if str(name).endswith("_index")]
@@ -160,16 +168,15 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
                 f"{where[chosen].max():.6g}",
                 f"{np.nanmax(leading[chosen]):.4g}",
             )
-    console.print(table)
-    for line in diagrams.doubts(dataset):
-        console.print(line, highlight=False, soft_wrap=True)
+    yield table
+    yield from diagrams.doubts(dataset)
     if "phase_paper" not in dataset:
         return
     differ = diagrams.disagreement(phase, dataset.phase_paper.values, ~there)
-    console.print(_by_sign_alone(differ), highlight=False, soft_wrap=True)
+    yield _by_sign_alone(differ)
 
 
-def _continuation(dataset: xr.Dataset, console: Console) -> None:
+def _continuation(dataset: xr.Dataset) -> Content:
     """Every branch with its end, every bifurcation, every curve with its end."""
     free = dataset.attrs["free"]
     ends = dataset.branch_result.attrs["flag_meanings"].split()
@@ -177,19 +184,18 @@ def _continuation(dataset: xr.Dataset, console: Console) -> None:
     for i, period in enumerate(dataset.branch_period.values):
         low, high = (ends[int(code)] for code in dataset.branch_result[i])
         values = dataset[free][i].values
-        console.print(
+        yield (
             f"branch {i}: cycle of {counted(int(period), unit)}, "
             f"{np.isfinite(values).sum()} points, {free} from {np.nanmin(values):.6g} "
-            f"to {np.nanmax(values):.6g}; ends: {low}, {high}",
-            highlight=False,
+            f"to {np.nanmax(values):.6g}; ends: {low}, {high}"
         )
     if "special_kind" in dataset:
-        _bifurcations(dataset, console, free)
+        yield from _bifurcations(dataset, free)
     if "degenerate_kind" in dataset:
-        _degenerate(dataset, console, free)
+        yield from _degenerate(dataset, free)
 
 
-def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
+def _bifurcations(dataset: xr.Dataset, free: str) -> Content:
     table = titled(
         "bifurcations",
         ("kind", free, "branch", "period", "coefficient", "", "rotation"),
@@ -211,10 +217,10 @@ def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
             shown[words[int(special.special_criticality)]],
             formatted(special.special_rotation, ".6f"),
         )
-    console.print(table)
+    yield table
 
 
-def _degenerate(dataset: xr.Dataset, console: Console, free: str) -> None:
+def _degenerate(dataset: xr.Dataset, free: str) -> Content:
     second = dataset.attrs["second"]
     table = titled("on the curves", ("kind", free, second, "curve", "rotation"))
     kinds = dataset.degenerate_kind.attrs["flag_meanings"].split()
@@ -227,13 +233,17 @@ def _degenerate(dataset: xr.Dataset, console: Console, free: str) -> None:
             str(int(point.degenerate_curve)),
             formatted(point.degenerate_rotation, ".6f"),
         )
-    console.print(table)
+    yield table
 
 
 SHOWN = 40  # rows of a table
+WHAT_HOLDS = (
+    "while the spread of the attention scores, γ included, stays below "
+    f"{SCORE_LIMIT:g}; predicted variances are off by a part of the order of its square"
+)
 
 
-def _basins(dataset: xr.Dataset, console: Console) -> None:
+def _basins(dataset: xr.Dataset) -> Content:
     """Per value: every set with its share, and the mean lifetime before it."""
     axis = str(dataset["count"].dims[0])
     columns = (axis, "set", "phase", "period", "ρ", "starts", "share", "mean lifetime")
@@ -252,15 +262,14 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
             f"{float(attractor.fraction_high):.3f})",
             _lifetime(value) if k == 0 else "",
         )
-    console.print(table)
+    yield table
     if len(places) > SHOWN:
-        console.print(f"and {len(places) - SHOWN} sets more", highlight=False)
-    console.print(
+        yield f"and {len(places) - SHOWN} sets more"
+    yield (
         "ρ: rotation number, cycles per clock period; "
         "share with Wilson's interval of one standard error; lifetime in "
         f"{plural(unit_of(dataset.period.attrs))}, of the exponential tail (-: no "
-        "event, or no constant rate)",
-        highlight=False,
+        "event, or no constant rate)"
     )
 
 
@@ -270,7 +279,7 @@ def _lifetime(value: xr.Dataset) -> str:
     return "-" if np.isnan(rate) else f"{1 / rate:.4g} ± {error / rate**2:.1g}"
 
 
-def _noise(dataset: xr.Dataset, console: Console) -> None:
+def _noise(dataset: xr.Dataset) -> Content:
     """The least N for which the linear noise of the first steps holds."""
     score = np.maximum.accumulate(dataset.score_noise_std.values, axis=1)
     steps = [n for n in (10, 100, 1000) if n < score.shape[1]] + [score.shape[1]]
@@ -280,11 +289,11 @@ def _noise(dataset: xr.Dataset, console: Console) -> None:
     least = (score[:, np.array(steps) - 1] / SCORE_LIMIT) ** 2
     for beta, row in list(zip(dataset.beta.values, least, strict=True))[:SHOWN]:
         table.add_row(f"{beta:.6g}", *(f"{N:.2g}" for N in row))
-    console.print(table)
-    _what_holds(console)
+    yield table
+    yield WHAT_HOLDS
 
 
-def _noise_of_sizes(dataset: xr.Dataset, console: Console) -> None:
+def _noise_of_sizes(dataset: xr.Dataset) -> Content:
     """Steps for which the linear noise holds, for every beta and N."""
     spread = dataset.score_spread.transpose("beta", "n_spins", "time").values
     holds = np.maximum.accumulate(spread, axis=-1) <= SCORE_LIMIT
@@ -292,20 +301,11 @@ def _noise_of_sizes(dataset: xr.Dataset, console: Console) -> None:
     table = titled("steps for which linear noise holds", ("beta", *sizes))
     for beta, row in list(zip(dataset.beta.values, holds.sum(-1), strict=True))[:SHOWN]:
         table.add_row(f"{beta:.6g}", *(f"{n} of {spread.shape[-1]}" for n in row))
-    console.print(table)
-    _what_holds(console)
+    yield table
+    yield WHAT_HOLDS
 
 
-def _what_holds(console: Console) -> None:
-    console.print(
-        f"while the spread of the attention scores, γ included, stays below "
-        f"{SCORE_LIMIT:g}; predicted variances are off by a part of the order of its "
-        "square",
-        highlight=False,
-    )
-
-
-def _hysteresis(dataset: xr.Dataset, console: Console) -> None:
+def _hysteresis(dataset: xr.Dataset) -> Content:
     axis = str(dataset.differ.dims[0])
     for low, first, last, high in dataset.interval.values:
         agree = [
@@ -313,14 +313,13 @@ def _hysteresis(dataset: xr.Dataset, console: Console) -> None:
             for words, value in (("up to {}", low), ("from {} on", high))
             if not np.isnan(value)
         ]
-        console.print(
+        yield (
             f"{axis}: up and down differ from "
             f"{_end(first, low, 'first')} to {_end(last, high, 'last')}"
-            + (f"; they agree {' and '.join(agree)}" if agree else ""),
-            highlight=False,
+            + (f"; they agree {' and '.join(agree)}" if agree else "")
         )
     if not dataset.sizes["number"]:
-        console.print("up and down agree everywhere", highlight=False)
+        yield "up and down agree everywhere"
 
 
 def _end(value: float, beyond: float, which: str) -> str:
@@ -340,7 +339,7 @@ def _by_sign_alone(differ: np.ndarray) -> str:
     )
 
 
-def _comparison(dataset: xr.Dataset, console: Console) -> None:
+def _comparison(dataset: xr.Dataset) -> Content:
     """Per beta: verdict, largest difference in standard errors, exponents in N."""
     table = Table(title="theory against simulation", box=None, pad_edge=False)
     for column in (
@@ -364,33 +363,30 @@ def _comparison(dataset: xr.Dataset, console: Console) -> None:
             _exponent(at_beta, "spread"),
             _exponent(at_beta, "bias"),
         )
-    console.print(table)
-    console.print(
+    yield table
+    yield (
         f"with this many comparisons |z| up to {float(dataset.threshold):.2f} is "
         "consistent with chance, and an exponent of the spread up to "
         f"{float(dataset.slope_threshold):.2f} errors from -1/2; exponents are fitted "
         "to the steps in the linear regime of every N that has any; a bias falls like "
-        "N^-1",
-        highlight=False,
+        "N^-1"
     )
     if "smallest_error" in dataset:
         for name, smallest in zip(dataset.parameter.values, dataset.smallest_error.T):
             if np.isfinite(float(least := smallest.min())):
-                console.print(
+                yield (
                     f"{name}: an error of {100 * float(least):.2g} % would be found "
                     "with probability 0.9 at "
                     f"beta = {float(smallest.idxmin('beta')):.6g}, of "
-                    f"{100 * float(smallest.max()):.2g} % at every beta",
-                    highlight=False,
+                    f"{100 * float(smallest.max()):.2g} % at every beta"
                 )
     else:
-        console.print(
+        yield (
             "which errors would have been found is not known: the theory's file has no "
-            "derivatives; run it again",
-            highlight=False,
+            "derivatives; run it again"
         )
     if "score_spread" in dataset:
-        _noise_of_sizes(dataset, console)
+        yield from _noise_of_sizes(dataset)
 
 
 def _exponent(here: xr.Dataset, what: str) -> str:

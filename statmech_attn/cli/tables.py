@@ -1,11 +1,10 @@
 """Tables and numbers as they are printed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from rich.console import Console
 from rich.table import Table
 
 from statmech_attn.presentation import quantity
@@ -24,16 +23,19 @@ LEFT = (
 )
 
 
+Content = Iterator[Table | str]
+
+
 class Summary(NamedTuple):
     """How `info` shows what a file of some kind found.
 
     Attributes:
-        print: writes it on a console.
+        content: tables and sentences of a data set, in the order of the page.
         variables: that this takes, with blanks between them; `*` stands for anything.
         needs: the variable without which there is only the size of a file to show.
     """
 
-    print: Callable[[xr.Dataset, Console], None]
+    content: Callable[[xr.Dataset], Content]
     variables: str
     needs: str = ""
 

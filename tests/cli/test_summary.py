@@ -138,7 +138,7 @@ def test_networks_fit_a_line_of_80_columns_each():
     )
     console = Console(file=io.StringIO(), width=80)
     summary.print_summary(found, console)
-    _, *heading, first, second, third, _, _ = console.file.getvalue().splitlines()
+    _, *heading, first, second, third, _ = console.file.getvalue().splitlines()
     assert [line.split()[0] for line in (first, second, third)] == ["0", "1", "2"]
     ends = ["step limit", "vanished", "not run"]
     for line, end in zip((first, second, third), ends, strict=True):
