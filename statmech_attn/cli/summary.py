@@ -71,7 +71,7 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
     Example:
         `print_summary(storage.read("scan.h5"), rich.console.Console())`
     """
-    summary, needed = _summary(dataset), _largest_exponents(printed(dataset))
+    summary, needed = _summary(dataset), _largest_exponents(_printed(dataset))
     if needed.nbytes > AT_ONCE:
         _sizes(dataset, console)
         return
@@ -84,12 +84,8 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
         summary.print(needed, console)
 
 
-def printed(dataset: xr.Dataset) -> xr.Dataset:
-    """The variables of which `print_summary` says something.
-
-    Args:
-        dataset: a result.
-    """
+def _printed(dataset: xr.Dataset) -> xr.Dataset:
+    """The variables of which `print_summary` says something."""
     summary = _summary(dataset)
     given = {name: dataset.attrs.get(name, "") for name in ("free", "second")}
     wanted = summary.variables.format(**given) if summary else ""
