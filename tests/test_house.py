@@ -72,7 +72,6 @@ WRITERS = {
     "scan/chunk_file.py": "keeps the chunk that another process has written",
     "scan/folder.py": "keeps the file that another process has written",
     "storage/streaming.py": "writes to the handle of a part of `replaced`",
-    "storage/writing.py": "writes to the handle of a part of `replaced`",
 }
 WRITING = {"write_text", "write_bytes", "savez", "savez_compressed", "savefig"}
 WRITING |= {"to_csv", "to_netcdf", "to_zarr"}

@@ -135,9 +135,9 @@ command("status", "plane.h5")
 # --------
 #
 # The result is one netCDF-4 file that holds its study, the versions and machines that
-# computed it, and a checksum.  ``info --check`` verifies it, on any computer.
+# computed it, and a checksum.  ``info`` verifies it, on any computer.
 
-command("info", "--check", "plane.h5")
+command("info", "plane.h5")
 
 # %%
 # In Python it is the same data set that ``statmech_attn.run`` returns.

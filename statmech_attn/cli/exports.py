@@ -54,7 +54,6 @@ def write(
     Raises:
         ValueError: an unknown dimension, a damaged file, or zarr is not installed.
     """
-    storage.check(file)
     with storage.opened(file) as dataset:
         require_layout(dataset, file)
         if "zarr" in targets:

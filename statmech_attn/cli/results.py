@@ -173,27 +173,19 @@ def figure(
 
 def info(
     file: Annotated[Path, typer.Argument(help="An HDF5 file of any kind.")],
-    check: Annotated[
-        bool, typer.Option("--check", help="Verify the checksums of the data, too.")
-    ] = False,
 ) -> None:
-    """Describe a file: its study, how it was computed, and its main results.
+    """Verify a file and describe it: its study, how it was computed, main results.
 
     Example: statmech-attn info scan.h5
     """
-    from statmech_attn.cli.summary import print_info, printed
+    from statmech_attn.cli.summary import print_info
     from statmech_attn.layout import require_layout
 
-    count = storage.check(file) if check else None
     described = storage.info(file)
     with storage.opened(file) as dataset:
         require_layout(dataset, file)
-        if count is None:
-            storage.require_intact(file, printed(dataset))
         print_info(described, out)
         _print_summary(dataset)
-    if count is not None:
-        out.say(f"checksums: all match, {count} variables")
 
 
 def export(

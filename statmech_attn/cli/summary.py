@@ -84,7 +84,7 @@ def content(dataset: xr.Dataset) -> Content:
     Args:
         dataset: a result.
     """
-    summary, needed = _summary(dataset), _largest_exponents(printed(dataset))
+    summary, needed = _summary(dataset), _largest_exponents(_printed(dataset))
     if needed.nbytes > AT_ONCE:
         yield _sizes(dataset)
         return
@@ -97,12 +97,8 @@ def content(dataset: xr.Dataset) -> Content:
         yield from summary.content(needed)
 
 
-def printed(dataset: xr.Dataset) -> xr.Dataset:
-    """The variables of which `print_summary` says something.
-
-    Args:
-        dataset: a result.
-    """
+def _printed(dataset: xr.Dataset) -> xr.Dataset:
+    """The variables of which `print_summary` says something."""
     summary = _summary(dataset)
     given = {name: dataset.attrs.get(name, "") for name in ("free", "second")}
     wanted = summary.variables.format(**given) if summary else ""

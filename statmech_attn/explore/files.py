@@ -27,6 +27,7 @@ class File:
     Attributes:
         path: of the file.
         dataset: what it holds, read when it is asked for.
+        source: what identifies its content.
         version: counts how often it has been opened.
         lock: held while something is read.
     """
@@ -48,6 +49,7 @@ class File:
             identity = _identity(self.path)
             self.dataset = self._opened.enter_context(storage.opened(self.path))
             require_layout(self.dataset, self.path)
+            self.source = storage.stored_seal(self.path).decode().strip()
             self._identity = identity
             self.version += 1
 
@@ -67,12 +69,6 @@ class File:
             raise Gone(f"{self.path.name} has been removed.")
         if identity != self._identity:
             raise Gone(f"{self.path.name} has been replaced.")
-
-    @property
-    def source(self) -> str:
-        """What identifies the content of the file."""
-        attributes = self.dataset.attrs
-        return f"{attributes['study_sha256']} {attributes['checksums']}"
 
     @property
     def kind(self) -> str:

@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from statmech_attn.storage.machine import environment
     from statmech_attn.storage.provenance import now, origin, with_provenance
     from statmech_attn.storage.reading import (
-        check,
         Info,
         info,
         opened,
         read,
         require_hdf5,
-        require_intact,
+        stored_seal,
         VariableInfo,
     )
     from statmech_attn.storage.replacing import (
@@ -56,7 +55,6 @@ __all__ = [
     "begins",
     "BlockFolder",
     "BlockMemory",
-    "check",
     "check_output",
     "check_place",
     "Column",
@@ -72,7 +70,6 @@ __all__ = [
     "read",
     "replaced",
     "require_hdf5",
-    "require_intact",
     "require_new",
     "require_no_input",
     "require_replaceable",
@@ -82,6 +79,7 @@ __all__ = [
     "seal",
     "SEAL_LENGTH",
     "StorageError",
+    "stored_seal",
     "study_differences",
     "study_digest",
     "table",

@@ -1,9 +1,8 @@
-"""Variables in pieces: what is too large for memory is written and verified in slabs.
+"""Variables in pieces: what is too large for memory is written in slabs.
 
 A slab is a box of neighbouring elements that lie one behind another in C order, so the
-slabs of an array are a cut of its flat sequence: checksums, which are of that sequence,
-need one slab at a time.  HDF5 chunks are such boxes too, and slabs hold whole chunks:
-each chunk is compressed once and read once.
+slabs of an array are a cut of its flat sequence.  HDF5 chunks are such boxes too, and
+slabs hold whole chunks: each chunk is compressed once.
 """
 
 import itertools

@@ -1,12 +1,11 @@
 """Reading files back, with one clear line for each way in which a file can be wrong."""
 
-import hashlib
 import json
 import os
-from collections.abc import Iterator, Set
-from contextlib import contextmanager, ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast, NamedTuple
+from typing import Any, BinaryIO, cast, NamedTuple
 
 import h5py
 import numpy as np
@@ -17,15 +16,13 @@ from statmech_attn.inputs import require_regular
 from statmech_attn.labels import unit_of
 from statmech_attn.storage.plain import require_plain
 from statmech_attn.storage.schema import (
-    attributes_checksum,
     PROVENANCE,
     SCHEMA,
     SCHEMA_VERSION,
     SEAL,
-    seal,
     SEAL_LENGTH,
+    seal_of,
     StorageError,
-    variable_checksum,
 )
 
 
@@ -132,7 +129,6 @@ def read(path: str | Path) -> xr.Dataset:
     with _guarded(path), _open(path) as dataset:
         _require_memory(path, dataset)
         loaded = dataset.load()
-        _verify(path, loaded)
     for variable in loaded.variables.values():
         variable.encoding = {}
     return loaded
@@ -142,8 +138,7 @@ def read(path: str | Path) -> xr.Dataset:
 def opened(path: str | Path) -> Iterator[xr.Dataset]:
     """A file as a data set that reads what is asked for, when it is asked for.
 
-    The seal, which is of the whole file, and the attributes are verified; the
-    checksums of variables are verified where there is no seal (else by `check`).
+    The whole file is verified when it is opened.
 
     Args:
         path: result file.
@@ -155,45 +150,17 @@ def opened(path: str | Path) -> Iterator[xr.Dataset]:
         >>> with opened("scan.h5") as scan:  # doctest: +SKIP
         ...     largest = scan.lyapunov.isel(exponent=0).max().item()
     """
-    with ExitStack() as stack:
-        with _guarded(path):
-            dataset = stack.enter_context(_open(path))
-            (_verify_attributes if _has_seal(path) else _verify)(path, dataset)
+    with _guarded(path):
+        dataset = _open(path)
+    with dataset:
         yield dataset
 
 
-def check(path: str | Path) -> int:
-    """Verify every checksum of a file, a piece at a time; returns how many variables.
-
-    Args:
-        path: result file.
-
-    Raises:
-        StorageError: as `read`, of whatever size.
-
-    Example:
-        >>> import xarray as xr
-        >>> import tempfile
-        >>> from statmech_attn.storage import write
-        >>> words = {"long_name": "position", "units": "m", "symbol": "x"}
-        >>> dataset = xr.Dataset({"x": ("t", [1.0, 2.0], words)})
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write(f"{folder}/x.h5", dataset, study='kind = "example"')
-        ...     check(f"{folder}/x.h5")
-        1
-    """
-    return len(json.loads(verified(path)))
-
-
-def verified(path: str | Path) -> str:
-    """The attribute `checksums` of a file of which everything was verified."""
-    with _guarded(path), _open(path) as dataset:
-        _verify(path, dataset)
-        return dataset.attrs["checksums"]
-
-
 def info(path: str | Path) -> Info:
-    """What a file is and how it was made, without reading its data.
+    """What a file is and how it was made.
+
+    The whole file is verified, a piece at a time; of its content the attributes only
+    are interpreted.
 
     Args:
         path: result file.
@@ -202,7 +169,7 @@ def info(path: str | Path) -> Info:
         `Info`: kind, study, sizes, versions and variables.
 
     Raises:
-        StorageError: as `read`, except that the data is not verified.
+        StorageError: as `read`, of whatever size.
 
     Example:
         >>> import xarray as xr
@@ -216,7 +183,6 @@ def info(path: str | Path) -> Info:
         'example'
     """
     with _guarded(path), _open(path) as dataset:
-        _verify_attributes(path, dataset)
         attributes = dict(dataset.attrs)
         variables = {str(n): _variable_info(v) for n, v in dataset.variables.items()}
         return Info(
@@ -274,11 +240,6 @@ def _variable_info(variable: xr.Variable) -> VariableInfo:
     )
 
 
-def _open(path: str | Path) -> xr.Dataset:
-    _require_schema(path)
-    return xr.open_dataset(path, engine="h5netcdf", cache=False)
-
-
 @contextmanager
 def _guarded(path: str | Path) -> Iterator[None]:
     """One line for whatever goes wrong on reading."""
@@ -301,24 +262,23 @@ def _require_memory(path: str | Path, dataset: xr.Dataset) -> None:
         )
 
 
-def _require_schema(path: str | Path) -> None:
-    """Refuse what is not a file of this package before xarray interprets it."""
+def _open(path: str | Path) -> xr.Dataset:
+    """Refuse what is not a whole file of this package before xarray interprets it."""
     require_hdf5(path)
     _verify_seal(path)
-    try:
-        with h5py.File(path, "r") as file:
-            schema, version = (_listed(file, n) for n in ("schema", "schema_version"))
-    except Exception as error:  # HDF5 reports damage by many types of exception
-        raise _damaged(path, error) from error
-    if schema != [SCHEMA] or list(map(type, version)) != [int]:
-        raise StorageError(f"{path}: is an HDF5 file that statmech-attn did not write.")
-    if version[0] > SCHEMA_VERSION:
-        raise StorageError(
-            f"{path}: has schema version {version[0]}, this statmech-attn reads up to "
-            f"{SCHEMA_VERSION}; upgrade statmech-attn."
-        )
     with h5py.File(path, "r") as file:
+        schema, version = (_listed(file, n) for n in ("schema", "schema_version"))
+        if schema != [SCHEMA] or list(map(type, version)) != [int]:
+            raise StorageError(
+                f"{path}: is an HDF5 file that statmech-attn did not write."
+            )
+        if version[0] > SCHEMA_VERSION:
+            raise StorageError(
+                f"{path}: has schema version {version[0]}, this statmech-attn reads up "
+                f"to {SCHEMA_VERSION}; upgrade statmech-attn."
+            )
         require_plain(file)
+    return xr.open_dataset(path, engine="h5netcdf", cache=False)
 
 
 def require_hdf5(path: str | Path) -> None:
@@ -350,86 +310,43 @@ def _listed(file: h5py.File, name: str) -> list:
 
 
 def is_own(path: str | Path) -> bool:
-    """Whether this package wrote a file, be it damaged, as far as can be seen."""
+    """Whether this package wrote a file, be it damaged: it ends with a seal."""
     try:
         require_regular(path)
-        if _has_seal(path):
-            return True
-        require_hdf5(path)
-        with h5py.File(path, "r") as file:
-            return _listed(file, "schema") == [SCHEMA]
-    except Exception:  # HDF5 reports damage by many types of exception
+        return stored_seal(path).startswith(SEAL)
+    except OSError:
         return False
 
 
-def _has_seal(path: str | Path) -> bool:
-    """Whether the last line is a seal, be it right or wrong."""
-    with open(path, "rb") as file:
-        file.seek(max(os.fstat(file.fileno()).st_size - SEAL_LENGTH, 0))
-        return file.read().startswith(SEAL)
-
-
-def _verify_seal(path: str | Path) -> None:
-    """Check the whole file, unless another program rewrote it and so lost its seal."""
-    with open(path, "rb") as file:
-        remaining = os.fstat(file.fileno()).st_size - SEAL_LENGTH
-        file.seek(max(remaining, 0))
-        stored = file.read()
-        if not stored.startswith(SEAL):
-            return
-        file.seek(0)
-        digest = hashlib.sha256()
-        while remaining > 0:
-            part = file.read(min(remaining, 2**20))
-            digest.update(part)
-            remaining -= len(part)
-    if stored != seal(digest.hexdigest()):
-        raise StorageError(f"{path}: is damaged: its checksum does not match.")
-
-
-def require_intact(path: str | Path, dataset: xr.Dataset) -> None:
-    """Refuse variables that differ from their checksums, a piece at a time.
+def stored_seal(path: str | Path) -> bytes:
+    """The last line of a file of this package, which no other file has.
 
     Args:
         path: of the file.
-        dataset: variables of the file, as `opened` gives it.
-
-    Raises:
-        StorageError: naming those that differ.
 
     Example:
-        `require_intact("scan.h5", scan[["phase"]])`
+        `stored_seal("scan.h5")`
     """
-    with _guarded(path):
-        _require_equal(path, dataset, set(map(str, dataset.variables)))
+    with open(path, "rb") as file:
+        return _last_line(file)
 
 
-def _verify(path: str | Path, dataset: xr.Dataset) -> None:
-    _verify_attributes(path, dataset)
-    _require_equal(path, dataset, json.loads(dataset.attrs["checksums"]).keys())
+def _last_line(file: BinaryIO) -> bytes:
+    file.seek(max(os.fstat(file.fileno()).st_size - SEAL_LENGTH, 0))
+    return file.read()
 
 
-def _require_equal(path: str | Path, dataset: xr.Dataset, names: Set[str]) -> None:
-    """Compare checksums with those of these names, and of all that is there."""
-    expected = json.loads(dataset.attrs["checksums"])
-    computed = {
-        str(n): variable_checksum(str(n), v) for n, v in dataset.variables.items()
-    }
-    wrong = sorted(
-        n for n in names | computed.keys() if expected.get(n) != computed.get(n)
-    )
-    if wrong:
-        listed = _in_one_line(", ".join(wrong))
-        raise StorageError(
-            f"{path}: is damaged: the checksum of {listed} does not match."
-        )
-
-
-def _verify_attributes(path: str | Path, dataset: xr.Dataset) -> None:
-    if attributes_checksum(dataset.attrs) != dataset.attrs["attributes_sha256"]:
-        raise StorageError(
-            f"{path}: is damaged: the checksum of its attributes does not match."
-        )
+def _verify_seal(path: str | Path) -> None:
+    """Refuse damage before HDF5 sees it, on which it may loop forever or crash."""
+    with open(path, "rb") as file:
+        stored = _last_line(file)
+        if not stored.startswith(SEAL):
+            raise StorageError(
+                f"{path}: is truncated or damaged, or is an HDF5 file that "
+                "statmech-attn did not write: it has no seal."
+            )
+        if stored != seal_of(file, file.tell() - SEAL_LENGTH):
+            raise StorageError(f"{path}: is damaged: its checksum does not match.")
 
 
 def _damaged(path: str | Path, error: Exception) -> StorageError:

@@ -1,21 +1,18 @@
 """What a file may hold, and what makes two studies or two data sets the same.
 
 Every variable carries `long_name`, `units` ("1" when dimensionless) and `symbol` (the
-paper's); every file carries the attributes of `PROVENANCE` (docs/hdf5.md).  Checksums
-are SHA-256 of a variable's name, dimensions, type, attributes and little-endian data,
-so they do not depend on chunking, compression or the machine.
+paper's); every file carries the attributes of `PROVENANCE` (docs/hdf5.md) and ends with
+a seal, the SHA-256 of all that stands before it.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import xarray as xr
 
 from statmech_attn.storage import toml
-from statmech_attn.storage.columns import SLAB, slabs
 
 
 SCHEMA = "statmech_attn"
@@ -43,8 +40,6 @@ PROVENANCE = (
     "elapsed",
     "busy",
     "command",
-    "checksums",
-    "attributes_sha256",
 )
 NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NUMBERS += ("float32", "float64", "bool")
@@ -214,9 +209,6 @@ def plain_text(where: str, text: str) -> None:
 def seal(digest: str) -> bytes:
     """What follows the HDF5 content of a file with this SHA-256.
 
-    Readers look at it before HDF5 interprets anything, because damaged metadata can
-    make the HDF5 library loop forever or crash.
-
     Args:
         digest: SHA-256 of the rest of the file.
 
@@ -227,53 +219,11 @@ def seal(digest: str) -> bytes:
     return SEAL + digest.encode() + b"\n"
 
 
-def new_checksum(
-    name: str,
-    dims: Iterable[Any],
-    shape: Iterable[int],
-    kind: str,
-    attributes: Mapping[Any, Any],
-) -> "hashlib._Hash":
-    """SHA-256 of a variable, but for its data."""
-    header = [name, list(dims), list(shape), kind]
-    digest = hashlib.sha256(json.dumps(header).encode())
-    digest.update(_canonical_attributes(attributes).encode())
-    return digest
-
-
-def variable_checksum(name: str, variable: xr.Variable) -> str:
-    """SHA-256 of a variable: name, dimensions, type, attributes, data.
-
-    Data that is not in memory is read a slab at a time.
-    """
-    text = is_text(variable)
-    kind = "text" if text else variable.dtype.name
-    digest = new_checksum(name, variable.dims, variable.shape, kind, variable.attrs)
-    if text:
-        digest.update(json.dumps([str(x) for x in variable.values.ravel()]).encode())
-    else:
-        most = SLAB // variable.dtype.itemsize
-        for box in slabs(variable.shape, most, variable.encoding.get("chunksizes")):
-            digest.update(little_endian(variable[box].values))
-    return digest.hexdigest()
-
-
-def little_endian(values: np.ndarray) -> memoryview:
-    """The bytes of numbers in row-major order, as checksums are of."""
-    little = values.dtype.newbyteorder("<")
-    return np.ascontiguousarray(values, little).reshape(-1).view(np.uint8).data
-
-
-def attributes_checksum(attributes: Mapping[str, Any]) -> str:
-    """SHA-256 of the file's attributes, this checksum left out."""
-    others = {k: v for k, v in attributes.items() if k != "attributes_sha256"}
-    return hashlib.sha256(_canonical_attributes(others).encode()).hexdigest()
-
-
-def _canonical_attributes(attributes: Mapping[Any, Any]) -> str:
-    def plain(value: Any) -> Any:
-        array = np.asarray(value)
-        kind = "text" if array.dtype.kind in "UOT" else array.dtype.name
-        return [kind, [x if kind != "text" else str(x) for x in array.ravel().tolist()]]
-
-    return json.dumps({str(k): plain(v) for k, v in attributes.items()}, sort_keys=True)
+def seal_of(file: BinaryIO, length: int) -> bytes:
+    """The seal of the first bytes of an open file, which are read a piece at a time."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while part := file.read(min(length, 2**20)):
+        digest.update(part)
+        length -= len(part)
+    return seal(digest.hexdigest())

@@ -1,19 +1,17 @@
-"""Writing what does not fit into memory: variables block by block, into one file.
+"""Writing the content of a file: a data set, and variables that come block by block.
 
 HDF5 crashes the process when a write fails, on a full disk or by Ctrl-C.  It therefore
 writes into a `_File`, which keeps the first error to itself and accepts everything
 after it, and signals wait until HDF5 is out of the way.
 """
 
-import hashlib
 import io
-import json
 import math
 import os
 import signal
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,12 +28,10 @@ from statmech_attn.storage.columns import (
     slabs,
     storage_options,
 )
-from statmech_attn.storage.schema import (
-    attributes_checksum,
-    little_endian,
-    new_checksum,
-    seal,
-)
+from statmech_attn.storage.schema import StorageError
+
+
+DIFFERS = "it reads back differently from what was written"
 
 
 class _File(io.FileIO):
@@ -62,23 +58,21 @@ class _File(io.FileIO):
         return size or 0
 
 
-def write_streamed(
+def write_content(
     handle: int,
     dataset: xr.Dataset,
     encoding: Mapping[str, Mapping[str, Any]],
     columns: Mapping[str, Column],
-) -> str:
-    """Write the HDF5 content of a data set and its columns, and the seal.
+) -> None:
+    """Write the HDF5 content of a data set and its columns.
 
     Args:
         handle: of an empty file, open for reading and writing; left open.
-        dataset: in the form in which it is stored, with its own checksums.
-
-    Returns:
-        The attribute `checksums` of the whole.
+        dataset: in the form in which it is stored.
 
     Raises:
         ValueError: the blocks of a column are not what the column says.
+        StorageError: a column reads back differently from what was written.
         OSError: the disk is full.
     """
     with (
@@ -86,47 +80,40 @@ def write_streamed(
         _File(handle, "r+", closefd=False) as file,
         _first_failure(file),
     ):
-        bare = dataset.drop_attrs(deep=False)
-        bare.to_netcdf(file, engine="h5netcdf", encoding=encoding)
+        dataset.to_netcdf(file, engine="h5netcdf", encoding=encoding)
+        if not columns:
+            return
         with h5netcdf.File(file, "r+") as stored:
             most = SLAB // len(columns)
-            writers = [
-                _Writer(name, column, _create(stored, name, column, dataset), most)
+            unfinished = [
+                _written(name, column, _create(stored, name, column, dataset), most)
                 for name, column in columns.items()
             ]
-            _fill(writers, file, handle_signals)
-            sums = json.loads(dataset.attrs["checksums"])
-            sums |= {writer.name: writer.checksum() for writer in writers}
-            attributes = with_checksums(dataset.attrs, sums)
-            stored.attrs.update(attributes)
-    _append_seal(handle)
-    return attributes["checksums"]
+            while unfinished:  # side by side: blocks often come from the same file
+                for steps in tuple(unfinished):
+                    if next(steps, None) is None:
+                        unfinished.remove(steps)
+                    if file.failure is not None:
+                        raise file.failure
+                    handle_signals()
 
 
-def with_checksums(
-    attributes: Mapping[str, Any], sums: Mapping[str, str]
-) -> dict[str, Any]:
-    """File attributes with the checksums of variables and of the attributes."""
-    sealed = {**attributes, "checksums": json.dumps(sums, sort_keys=True)}
-    return sealed | {"attributes_sha256": attributes_checksum(sealed)}
+def needed(dataset: xr.Dataset, columns: Mapping[str, Column]) -> int:
+    """About how many bytes a file takes, by how its first values compress."""
+    small = [_needed(x, lambda x=x: x.values) for x in dataset.variables.values()]
+    large = [_needed(x, lambda x=x: next(x.blocks(), None)) for x in columns.values()]
+    return sum(small + large)
 
 
-def needed(columns: Mapping[str, Column]) -> int:
-    """About how many bytes columns take, by how their first blocks compress."""
-    return sum(_needed(column) for column in columns.values())
-
-
-def _needed(column: Column) -> int:
-    size = math.prod(column.shape) * column.dtype.itemsize
-    if not storage_options(column.shape, column.dtype):
-        return size
-    block = next(column.blocks(), None)
+def _needed(x: xr.Variable | Column, first: Callable[[], np.ndarray | None]) -> int:
+    size = math.prod(x.shape) * x.dtype.itemsize
+    block = first() if storage_options(x.shape, x.dtype) else None
     return size if block is None else int(size * _compression(block))
 
 
 def _compression(block: np.ndarray) -> float:
     """Share of its size that a block takes, after HDF5's byte shuffle."""
-    sample = np.ascontiguousarray(block).reshape(-1)[: CHUNK // block.itemsize]
+    sample = block.flat[: CHUNK // block.itemsize]
     planes = sample.view(np.uint8).reshape(-1, block.itemsize).T.tobytes()
     return len(zlib.compress(planes, GZIP_LEVEL)) / max(len(planes), 1)
 
@@ -158,103 +145,67 @@ def _create(
     return variable
 
 
-def _fill(
-    writers: Sequence["_Writer"], file: _File, handle_signals: Callable[[], None]
-) -> None:
-    """Write all columns side by side: their blocks often come from the same file.
+def _written(
+    name: str, column: Column, variable: h5netcdf.Variable, most: int
+) -> Iterator[int]:
+    """Write a column in slabs of about `most` bytes, a block at every step.
 
-    One block is in memory at a time, as some columns come in one.
+    Between two steps nothing holds on to a block, as some columns come in one.
     """
-    unfinished = list(writers)
-    while unfinished:
-        for writer in tuple(unfinished):
-            if not writer.take():
-                unfinished.remove(writer)
-            if file.failure is not None:
-                raise file.failure
-            handle_signals()
+    kind, count, filled = column.dtype.newbyteorder("="), 0, 0
+    boxes = slabs(column.shape, max(most // kind.itemsize, 1), variable.chunks)
+    box = next(boxes, None)
+    slab = np.empty(0 if box is None else _size(box), kind)
+    for block in column.blocks():
+        rest = _values(name, column, block)
+        while rest.size:
+            if box is None:
+                raise _wrong(name, column, "has more values than that")
+            taken = min(rest.size, _size(box) - filled)
+            slab[filled : filled + taken] = rest[:taken]
+            rest, count, filled = rest[taken:], count + taken, filled + taken
+            if filled == _size(box):
+                _store(variable, box, slab[:filled])
+                box, filled = next(boxes, None), 0
+        del block, rest
+        if box is not None:
+            yield count
+    if box is not None:
+        raise _wrong(name, column, f"has {count} values only")
 
 
-class _Writer:
-    """A column on its way into the file, in slabs of about `most` bytes."""
-
-    def __init__(
-        self, name: str, column: Column, variable: h5netcdf.Variable, most: int
-    ):
-        self.name, self.column, self._variable = name, column, variable
-        self._blocks = _on_demand(column)
-        self._type = column.dtype.newbyteorder("=")
-        self._digest = new_checksum(
-            name, column.dims, column.shape, column.dtype.name, column.attrs
-        )
-        elements = max(most // column.dtype.itemsize, 1)
-        self._boxes = slabs(column.shape, elements, variable.chunks)
-        self._written = 0
-        self._begin()
-
-    def take(self) -> bool:
-        """Write the next block; False when there is none after it."""
-        block = next(self._blocks, None)
-        while block is not None:
-            self._add(block)
-            if self._box is not None:
-                return True
-            block = next(self._blocks, None)  # after the last, nothing holds on to it
-        return False
-
-    def _add(self, block: np.ndarray) -> None:
-        flat = self._rows(block).reshape(-1)
-        while flat.size:
-            if self._box is None:
-                raise self._wrong("has more values than that")
-            end = min(self._filled + flat.size, self._slab.size)
-            taken = end - self._filled
-            self._slab[self._filled : end] = flat[:taken]
-            self._filled, flat = end, flat[taken:]
-            if end == self._slab.size:
-                self._flush()
-
-    def checksum(self) -> str:
-        """Of all values, when all have come."""
-        if self._box is not None:
-            raise self._wrong(f"has {self._written + self._filled} values only")
-        return self._digest.hexdigest()
-
-    def _begin(self) -> None:
-        self._box, self._filled = next(self._boxes, None), 0
-        if self._box is not None:
-            self._slab = np.empty(math.prod(_lengths(self._box)), self._type)
-
-    def _flush(self) -> None:
-        assert self._box is not None
-        self._digest.update(little_endian(self._slab))
-        values = self._slab.view(np.int8) if self._type.kind == "b" else self._slab
-        self._variable[self._box] = values.reshape(_lengths(self._box))
-        self._written += self._slab.size
-        self._begin()
-
-    def _rows(self, block: np.ndarray) -> np.ndarray:
-        leading = len(self.column.shape) - block.ndim + 1
-        same = leading >= 0 and block.shape[1:] == self.column.shape[leading:]
-        if not block.ndim or not same:
-            raise self._wrong(f"has a block of shape {block.shape}")
-        if block.dtype.newbyteorder("=") != self._type:
-            raise self._wrong(f"has a block of type {block.dtype}")
-        return block
-
-    def _wrong(self, what: str) -> ValueError:
-        shape, kind = self.column.shape, self._type
-        return ValueError(
-            f"column {self.name!r}: must be of shape {shape} and type {kind}; {what}."
-        )
+def _store(variable: h5netcdf.Variable, box: Box, slab: np.ndarray) -> None:
+    """Write a slab and read it back."""
+    values = slab.view(np.int8) if slab.dtype.kind == "b" else slab
+    values, bits = values.reshape(_lengths(box)), f"u{values.itemsize}"
+    variable[box] = values
+    if not np.array_equal(variable[box].view(bits), values.view(bits)):
+        raise StorageError(DIFFERS)
 
 
-def _on_demand(column: Column) -> Iterator[np.ndarray]:
-    yield from column.blocks()
+def _values(name: str, column: Column, block: np.ndarray) -> np.ndarray:
+    leading = len(column.shape) - block.ndim + 1
+    same = leading >= 0 and block.shape[1:] == column.shape[leading:]
+    if not block.ndim or not same:
+        raise _wrong(name, column, f"has a block of shape {block.shape}")
+    if block.dtype.newbyteorder("=") != column.dtype.newbyteorder("="):
+        raise _wrong(name, column, f"has a block of type {block.dtype}")
+    return block.reshape(-1)
+
+
+def _wrong(name: str, column: Column, what: str) -> ValueError:
+    kind = column.dtype.newbyteorder("=")
+    return ValueError(
+        f"column {name!r}: must be of shape {column.shape} and type {kind}; {what}."
+    )
 
 
 def _lengths(box: Box) -> tuple[int, ...]:
     return tuple(part.stop - part.start for part in box)
+
+
+def _size(box: Box) -> int:
+    return math.prod(_lengths(box))
 
 
 @contextmanager
@@ -294,12 +245,3 @@ def _first_failure(file: _File) -> Iterator[None]:
             raise
     if file.failure is not None:
         raise file.failure
-
-
-def _append_seal(handle: int) -> None:
-    os.lseek(handle, 0, os.SEEK_SET)
-    digest = hashlib.sha256()
-    while part := os.read(handle, 2**20):
-        digest.update(part)
-    with open(handle, "ab", closefd=False) as file:
-        file.write(seal(digest.hexdigest()))

@@ -1,20 +1,15 @@
 """Atomic writing: a kill at any moment leaves the old file or the new one.
 
-A temporary file in the destination's folder is filled, flushed to disk, read back and
-verified, and only then renamed over the destination.  Its image is built in memory, so
-that the size is known when a disk is full; columns, which are too large for that, are
-written block by block (`streaming`).
+A temporary file in the destination's folder is filled and sealed, flushed to disk, read
+back and verified, and only then renamed over the destination.
 """
 
 import errno
-import hashlib
-import io
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +20,17 @@ from statmech_attn.inputs import require_unicode
 from statmech_attn.storage.changes import in_one_line, study_differences
 from statmech_attn.storage.columns import Column, storage_options
 from statmech_attn.storage.provenance import provenance
-from statmech_attn.storage.reading import info, is_own, verified
+from statmech_attn.storage.reading import info, is_own, opened
 from statmech_attn.storage.replacing import replaced, target_of, unwritable
 from statmech_attn.storage.schema import (
     is_text,
     PROVENANCE,
     same_study,
-    seal,
+    seal_of,
     StorageError,
     validate,
-    variable_checksum,
 )
-from statmech_attn.storage.streaming import needed, with_checksums, write_streamed
+from statmech_attn.storage.streaming import DIFFERS, needed, write_content
 
 
 def write(
@@ -101,17 +95,18 @@ def write(
     # The destination may be a symbolic link: its target is replaced, not the link.
     target = Path(os.path.realpath(path))
     encoding = {str(name): _encoding(v) for name, v in dataset.variables.items()}
-    if columns:
-        size = needed(columns)
-        _require_space(target, size)
-        fill = partial(
-            write_streamed, dataset=dataset, encoding=encoding, columns=columns
-        )
-    else:
-        image = _image(dataset, encoding)
-        fill = partial(_write_image, image, dataset.attrs["checksums"])
-        size = len(image)
-    _replace(target, fill, size)
+    size = needed(dataset, columns)
+    _require_space(target, size)
+    with replaced(target, size) as part:
+        with part.open("x+b") as file:
+            write_content(file.fileno(), dataset, encoding, columns)
+            file.write(seal_of(file, file.seek(0, os.SEEK_END)))
+            file.flush()
+            os.fsync(file.fileno())
+        with opened(part) as stored:
+            for name, variable in dataset.variables.items():
+                if not stored.variables[name].equals(variable):
+                    raise StorageError(DIFFERS)
 
 
 def _whole(dataset: xr.Dataset, columns: Mapping[str, Column]) -> xr.Dataset:
@@ -245,7 +240,7 @@ def _make_folder(path: Path) -> None:
 
 
 def _stored_form(dataset: xr.Dataset, attributes: dict[str, Any]) -> xr.Dataset:
-    """The data set as it will be read back, with checksums."""
+    """The data set as it will be read back."""
     dataset = dataset.copy()
     for name, variable in dataset.variables.items():
         dataset[name].encoding.clear()
@@ -258,8 +253,7 @@ def _stored_form(dataset: xr.Dataset, attributes: dict[str, Any]) -> xr.Dataset:
         elif not variable.dtype.isnative:
             native = variable.dtype.newbyteorder("=")
             dataset[name] = variable.astype(native)
-    sums = {str(n): variable_checksum(str(n), v) for n, v in dataset.variables.items()}
-    dataset.attrs = with_checksums(attributes, sums)
+    dataset.attrs = attributes
     return dataset
 
 
@@ -270,34 +264,7 @@ def _encoding(variable: xr.Variable) -> dict[str, Any]:
     return options | ({"_FillValue": None} if variable.dtype.kind == "f" else {})
 
 
-def _image(dataset: xr.Dataset, encoding: Mapping[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    dataset.to_netcdf(buffer, engine="h5netcdf", encoding=encoding)
-    # Not getbuffer: a view that ends up in a traceback's cycle crashes CPython's
-    # garbage collector.  getvalue shares the buffer's memory.
-    return buffer.getvalue()
-
-
-def _write_image(image: bytes, checksums: str, handle: int) -> str:
-    with open(handle, "wb", closefd=False) as file:
-        file.write(image)
-        file.write(seal(hashlib.sha256(image).hexdigest()))
-    return checksums
-
-
 def _require_space(target: Path, size: int) -> None:
     free = shutil.disk_usage(target.parent).free
     if size > free:
         raise unwritable(target, OSError(errno.ENOSPC, ""), needed=size)
-
-
-def _replace(target: Path, fill: Callable[[int], str], size: int) -> None:
-    with replaced(target, size) as part:
-        with part.open("x+b") as file:
-            checksums = fill(file.fileno())
-            os.fsync(file.fileno())
-        if verified(part) != checksums:
-            raise StorageError(
-                f"{target}: cannot be written: it reads back differently from what was "
-                "written."
-            )

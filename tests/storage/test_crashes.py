@@ -9,6 +9,7 @@ import sys
 import time
 from functools import partial
 
+import h5netcdf
 import numpy as np
 import pytest
 import xarray as xr
@@ -124,10 +125,9 @@ def _interrupted(*_):
 
 STAGES = [
     (stage, streamed)
-    for stage in ("fsync", "chmod", "replace")
+    for stage in ("write", "fsync", "chmod", "replace")  # the first inside HDF5
     for streamed in (False, True)
 ]
-STAGES += [("write", True)]  # inside HDF5, which would crash if it saw the error
 
 
 @pytest.mark.parametrize(("stage", "streamed"), STAGES)
@@ -178,6 +178,30 @@ def test_a_disk_that_lies_is_found_out_before_the_old_file_goes(
     with monkeypatch.context() as patch:
         patch.setattr(writing.os, "fsync", flip_a_byte)
         with pytest.raises(storage.StorageError, match="damaged"):
+            save(path, 1.0, streamed)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+@pytest.mark.parametrize("streamed", (False, True))
+def test_what_hdf5_writes_differently_is_found_before_the_old_file_goes(
+    tmp_path, monkeypatch, streamed
+):
+    path = tmp_path / "a.h5"
+    save(path, 0.0, streamed)
+    before = path.read_bytes()
+    of_set, of_slab = xr.Dataset.to_netcdf, h5netcdf.Variable.__setitem__
+
+    def another_set(dataset, *words, **options):
+        return of_set(dataset + 1, *words, **options)
+
+    def another_slab(variable, box, values):
+        of_slab(variable, box, values + 1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(xr.Dataset, "to_netcdf", another_set)
+        patch.setattr(h5netcdf.Variable, "__setitem__", another_slab)
+        with pytest.raises(storage.StorageError, match="written: it reads back diff"):
             save(path, 1.0, streamed)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["a.h5"]

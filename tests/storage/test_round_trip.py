@@ -1,9 +1,6 @@
 """What is written is what is read, by this package and by general readers."""
 
 import datetime
-import hashlib
-import json
-import struct
 
 import h5py
 import hypothesis.strategies as st
@@ -160,32 +157,6 @@ def test_provenance_of_an_input_file_is_not_passed_on(tmp_path, dataset, study):
     assert (info.kind, info.study, info.keys) == ("comparison", other, {})
 
 
-def test_checksums_are_of_the_content_alone(tmp_path, dataset, study):
-    storage.write(tmp_path / "a.h5", dataset, study=study)
-    storage.write(tmp_path / "b.h5", dataset, study=study)
-    sums = [
-        json.loads(storage.read(tmp_path / n).attrs["checksums"])
-        for n in ("a.h5", "b.h5")
-    ]
-    assert sums[0] == sums[1]
-    changed = dataset.assign(gamma=((), 127.0000001, dataset.gamma.attrs))
-    storage.write(tmp_path / "b.h5", changed, study=study)
-    third = json.loads(storage.read(tmp_path / "b.h5").attrs["checksums"])
-    assert {n for n in third if third[n] != sums[0][n]} == {"gamma"}
-
-
-def test_the_checksum_is_the_documented_one(tmp_path):
-    described = {"long_name": "é", "units": "1", "symbol": "x"}
-    ds = xr.Dataset({"x": ("i", np.array([1.0, -np.inf], ">f8"), described)})
-    storage.write(tmp_path / "a.h5", ds, study='kind = "test"')
-    attributes = '{"long_name": ["text", ["\\u00e9"]], "symbol": ["text", ["x"]], '
-    attributes += '"units": ["text", ["1"]]}'
-    header = '["x", ["i"], [2], "float64"]'
-    content = (header + attributes).encode() + struct.pack("<2d", 1.0, -np.inf)
-    sums = json.loads(storage.read(tmp_path / "a.h5").attrs["checksums"])
-    assert sums == {"x": hashlib.sha256(content).hexdigest()}
-
-
 @pytest.mark.parametrize("same", ["a=1.0", "a = 1 # one", "\n\na=1\n"])
 def test_the_same_study_in_other_words(same):
     assert storage.same_study("a = 1", same)
@@ -207,7 +178,6 @@ def test_a_clock_that_is_set_back_changes_nothing(
     info = storage.info(path)
     assert info.finished < info.started
     assert (info.elapsed, info.busy) == (2.5, 4.0)
-    storage.check(path)
     storage.write(path, dataset, study=study)
     assert storage.info(path).elapsed is storage.info(path).busy is None
 
