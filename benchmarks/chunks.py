@@ -17,7 +17,7 @@ import xarray as xr
 
 from statmech_attn import storage
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import guarded
+from statmech_attn.scan import chunk_computation
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.folder import Folder, Manifest, SCHEMA_VERSION
 from statmech_attn.scan.results import Results
@@ -108,14 +108,18 @@ def many(path: Path, count: int) -> None:
         while chunk := first.next(wait=False):
             if chunk == chunks[-1]:
                 break
-            found = guarded.compute(work, chunk, first.payload, lambda _: None, None)
+            found = chunk_computation.compute(
+                work, chunk, first.payload, lambda _: None, None
+            )
             first.keep(chunk, *found)
         writing = (time.perf_counter() - clock) / (count - 1)
     clock = time.perf_counter()
     with session(work, folder) as again:
         assert again.next() == chunks[-1]
         finding = time.perf_counter() - clock
-        found = guarded.compute(work, chunks[-1], again.payload, lambda _: None, None)
+        found = chunk_computation.compute(
+            work, chunks[-1], again.payload, lambda _: None, None
+        )
         again.keep(chunks[-1], *found)
         again.look()
         clock = time.perf_counter()

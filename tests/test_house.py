@@ -66,7 +66,7 @@ ALLOWED = {
 WRITERS = {
     "cli/progress.py": "appends to a log",
     "explore/pictures.py": "draws into memory",
-    "explore/private.py": "makes files of mode 0600 where none was",
+    "explore/private_files.py": "makes files of mode 0600 where none was",
     "explore/pyramid.py": "its caller puts the file into place",
     "interactive/accessor.py": "draws into memory",
     "scan/chunk_file.py": "keeps the chunk that another process has written",

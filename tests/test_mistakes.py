@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import statmech_attn
 from statmech_attn import bpkr, dmft, dynamics, plotting
-from statmech_attn.bpkr import curves, given
+from statmech_attn.bpkr import attention_weights, learning_curves
 from statmech_attn.cli import app
 from statmech_attn.dynamics.continuation import Problem
 
@@ -217,7 +217,7 @@ MISTAKES = {
         'readout must be "first", "last", "mean" or a token below 5; got True',
     ),
     "half a token": (
-        lambda: plain(given.readout_weights)(2.5, TOKENS),
+        lambda: plain(attention_weights.readout_weights)(2.5, TOKENS),
         'readout must be "first", "last", "mean" or a token below 5; got 2.5',
     ),
     "a bias of the queries alone": (
@@ -235,7 +235,7 @@ MISTAKES = {
         "real must be truth values of shape (P, T) = (2, 5); got bool of shape (5, 2)",
     ),
     "a number for the sizes of a curve": (
-        lambda: plain(curves.checked_sizes)(2, 10),
+        lambda: plain(learning_curves.checked_sizes)(2, 10),
         "examples must be distinct whole numbers of training examples, at least 1; got",
     ),
     "a number for a study": (

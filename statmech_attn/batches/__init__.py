@@ -7,6 +7,7 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.batches import compilations, rng, runtime
+    from statmech_attn.batches.cached_property import once
     from statmech_attn.batches.lanes import (
         batches,
         Compiled,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         workers,
     )
     from statmech_attn.batches.memory import available_memory, device_memory
-    from statmech_attn.batches.once import once
     from statmech_attn.batches.precision import require_double, require_real
     from statmech_attn.batches.sums import (
         add_in_turns,

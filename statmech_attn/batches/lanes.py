@@ -28,9 +28,9 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from statmech_attn import extras
+from statmech_attn.batches.cached_property import once
 from statmech_attn.batches.lapack import one_at_a_time
 from statmech_attn.batches.memory import device_memory
-from statmech_attn.batches.once import once
 from statmech_attn.batches.runtime import FUSED, has_fused
 from statmech_attn.reporting import size
 

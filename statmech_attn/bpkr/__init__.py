@@ -10,10 +10,10 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.bpkr import (
+        attention_weights,
         chosen_temperature,
-        curves,
         estimates,
-        given,
+        learning_curves,
         newton,
         points,
         prior,
@@ -45,11 +45,10 @@ if TYPE_CHECKING:
         path_names,
         Weights,
     )
+    from statmech_attn.bpkr.attention_weights import Attention, attention_arrays
     from statmech_attn.bpkr.corrections import Corrected
-    from statmech_attn.bpkr.curves import learning_curve, LearningCurves
     from statmech_attn.bpkr.evidence import Evidence, evidence
     from statmech_attn.bpkr.examples import Attended, Learning, VALIDATION
-    from statmech_attn.bpkr.given import Attention, attention_arrays
     from statmech_attn.bpkr.kernels import (
         cross_kernel,
         MEMORY_LIMIT,
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
         PathKernels,
         prefactor,
     )
+    from statmech_attn.bpkr.learning_curves import learning_curve, LearningCurves
     from statmech_attn.bpkr.linear_algebra import inverse_cholesky
     from statmech_attn.bpkr.minima import Minima
     from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
@@ -111,7 +111,7 @@ __all__ = [
     "correct",
     "Corrected",
     "cross_kernel",
-    "curves",
+    "learning_curves",
     "draw_weights",
     "effective_weights",
     "energy",
@@ -122,7 +122,7 @@ __all__ = [
     "forward",
     "forward_paths",
     "gaussian_process_limit",
-    "given",
+    "attention_weights",
     "Grid",
     "head_counts",
     "head_floors",

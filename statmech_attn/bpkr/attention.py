@@ -28,7 +28,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from statmech_attn.batches import require_double, rng
-from statmech_attn.bpkr.given import Attention, attention_arrays, readout_weights
+from statmech_attn.bpkr.attention_weights import (
+    Attention,
+    attention_arrays,
+    readout_weights,
+)
 from statmech_attn.bpkr.prior import layer_widths, path_shares, prior, Skip, skips
 
 

@@ -18,8 +18,8 @@ import xarray as xr
 from jaxtyping import Array, Float, Key
 
 from statmech_attn.bpkr.activations import Kernels
-from statmech_attn.bpkr.curves import fitting_labels
 from statmech_attn.bpkr.evidence import evidence
+from statmech_attn.bpkr.learning_curves import fitting_labels
 from statmech_attn.bpkr.newton import RESULT_WORDS
 from statmech_attn.bpkr.points import Grid, LearningPoints
 from statmech_attn.bpkr.predictor import accuracy

@@ -98,7 +98,7 @@ def _forecast(
     points_per_chunk: int | None,
 ) -> None:
     """What a run would take, and what of it is there already."""
-    from statmech_attn.cli.folders import print_progress
+    from statmech_attn.cli.run_status import print_progress
 
     checked.inputs()
     work = studies.work(checked)  # which refuses files that do not fit
@@ -169,15 +169,15 @@ def status(
 
     Example: statmech-attn status scan.h5
     """
-    from statmech_attn.cli import folders
+    from statmech_attn.cli import run_status
 
     if studies.results.places(path).begun:
         batches.runtime.prepare()
     progress = studies.results.progress(path, allow_code=allow_code)
     if json_:
-        typer.echo(json.dumps(folders.as_dict(progress), indent=1))
+        typer.echo(json.dumps(run_status.as_dict(progress), indent=1))
     else:
-        folders.print_progress(progress, out)
+        run_status.print_progress(progress, out)
 
 
 def repair(folder: ChunkFolder, allow_code: AllowCode = False) -> None:
@@ -188,7 +188,7 @@ def repair(folder: ChunkFolder, allow_code: AllowCode = False) -> None:
 
     Example: statmech-attn repair scan.h5.chunks
     """
-    from statmech_attn.cli.folders import print_repairs
+    from statmech_attn.cli.run_status import print_repairs
 
     batches.runtime.prepare()
     chunks, _, _ = studies.results.opened(folder, allow_code=allow_code)

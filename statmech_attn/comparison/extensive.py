@@ -8,7 +8,7 @@ N^{-1/2}: the exponent of the sample-to-sample spread is fitted, and must be tha
 
 Samples are independent and tokens are not, so what is summed over tokens has the law of
 whole samples (`statistics.power`): the rms difference, and the relative error of each
-parameter by which the theory would differ as it does.  `comparison.visible` says which
+parameter by which the theory would differ as it does.  `detectable_errors` says which
 errors would have been found; without any that would, there is no agreement.
 
     theory       m_o_se, A, weights, C, S and ..._error   (..., time, ...)
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from statmech_attn.comparison import visible
+from statmech_attn.comparison import detectable_errors
 from statmech_attn.comparison.trajectories import VERDICTS
 from statmech_attn.dmft.extensive import points
 from statmech_attn.labels import Variable, Variables
@@ -90,7 +90,7 @@ VARIABLES = Variables(
     ),
     Variable("comparisons", "", "numbers that are compared", "1", "K"),
     Variable("threshold", "", "|z| that chance allows", "1", "z_max"),
-    visible.VARIABLES,
+    detectable_errors.VARIABLES,
     Variable(
         "limit_threshold",
         "",
@@ -127,7 +127,9 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     dataset = xr.concat(compared, "observable", join="exact")
     dataset = dataset.assign_coords(observable=names, n_spins=simulation.n_spins)
     dataset = _judged(dataset, int(simulation.attrs["samples"]))
-    dataset = visible.judged(dataset, _deviations(theory, simulation, over, steps))
+    dataset = detectable_errors.judged(
+        dataset, _deviations(theory, simulation, over, steps)
+    )
     for name in dataset.variables:
         dataset[name].attrs = VARIABLES.attributes(str(name))
     attributes = {key: simulation.attrs[key] for key in (*SAME, "samples", "runs")}

@@ -7,7 +7,7 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.dmft import extensive
-    from statmech_attn.dmft.continuous import continuous, history
+    from statmech_attn.dmft.continuous_time import continuous, history
     from statmech_attn.dmft.correlations import (
         Correlations,
         correlations,
@@ -69,8 +69,12 @@ if TYPE_CHECKING:
         save,
         site_classes,
     )
-    from statmech_attn.dmft.sequential import sequential, stretched
-    from statmech_attn.dmft.strobe import strobe, strobe_point, StroboscopicMap
+    from statmech_attn.dmft.sequential_updating import sequential, stretched
+    from statmech_attn.dmft.stroboscopic_map import (
+        strobe,
+        strobe_point,
+        StroboscopicMap,
+    )
     from statmech_attn.dmft.system import system
     from statmech_attn.dmft.tangent import TangentMap
     from statmech_attn.dmft.trajectories import (

@@ -7,7 +7,6 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.dynamics import (
-        attractors,
         basins,
         continuation,
         cycles,
@@ -16,13 +15,13 @@ if TYPE_CHECKING:
         frames,
         lyapunov,
         phases,
+        settled_orbits,
         timeseries,
     )
     from statmech_attn.dynamics.alignment import Alignment, gali
     from statmech_attn.dynamics.attractor_matching import match_attractors
-    from statmech_attn.dynamics.attractors import follow_with, Orbits, settle
-    from statmech_attn.dynamics.basin_contents import basin_variables
     from statmech_attn.dynamics.basin_diagram import BasinDiagram
+    from statmech_attn.dynamics.basin_variables import basin_variables
     from statmech_attn.dynamics.basins import (
         arrival_rate,
         Attractors,
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
         flow_spectrum,
         per_unit_time,
     )
-    from statmech_attn.dynamics.following import Follower, take
     from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
     from statmech_attn.dynamics.matching import (
         directed_distance,
@@ -68,6 +66,7 @@ if TYPE_CHECKING:
         OBSERVABLES,
     )
     from statmech_attn.dynamics.options import BasinPlan, Criteria, Search
+    from statmech_attn.dynamics.orbit_follower import Follower, take
     from statmech_attn.dynamics.orbits import orbit
     from statmech_attn.dynamics.orthonormal import orthonormalise, safe_log
     from statmech_attn.dynamics.phases import (
@@ -85,6 +84,7 @@ if TYPE_CHECKING:
         ROTATION_RESULTS,
         series_rotation,
     )
+    from statmech_attn.dynamics.settled_orbits import follow_with, Orbits, settle
     from statmech_attn.dynamics.spectra import autocorrelation, power_spectrum
     from statmech_attn.dynamics.starts import lanes_of, starts_of
     from statmech_attn.dynamics.sweeps import (
@@ -117,7 +117,7 @@ __all__ = [
     "arrival_rate",
     "as_in_paper",
     "Attractors",
-    "attractors",
+    "settled_orbits",
     "autocorrelation",
     "basin_variables",
     "BasinDiagram",

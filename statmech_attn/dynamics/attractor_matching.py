@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
-from statmech_attn.dynamics.attractors import CYCLE, GONE, Orbits, UNSETTLED
-from statmech_attn.dynamics.basin_contents import ATTRACTOR
+from statmech_attn.dynamics.basin_variables import ATTRACTOR
 from statmech_attn.dynamics.basins import CLOSE, SCATTERS
 from statmech_attn.dynamics.matching import (
     directed_distance,
@@ -21,6 +20,7 @@ from statmech_attn.dynamics.matching import (
     resolution,
     set_distance,
 )
+from statmech_attn.dynamics.settled_orbits import CYCLE, GONE, Orbits, UNSETTLED
 
 
 def match_attractors(

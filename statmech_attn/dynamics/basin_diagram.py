@@ -36,9 +36,8 @@ from statmech_attn.dynamics.attractor_matching import (
     scanned,
     sets_of,
 )
-from statmech_attn.dynamics.attractors import CYCLE, follow_with
-from statmech_attn.dynamics.basin_contents import basin_variables
 from statmech_attn.dynamics.basin_rows import BLANK, columns_of, rows_of
+from statmech_attn.dynamics.basin_variables import basin_variables
 from statmech_attn.dynamics.basins import (
     Attractors,
     distinguish,
@@ -48,9 +47,10 @@ from statmech_attn.dynamics.basins import (
 from statmech_attn.dynamics.coordinates import Coordinates
 from statmech_attn.dynamics.diagrams.rows import VERDICTS
 from statmech_attn.dynamics.diagrams.stages import fitted
-from statmech_attn.dynamics.following import Follower, take
 from statmech_attn.dynamics.observables import label_observables
 from statmech_attn.dynamics.options import BasinPlan, Plan, Search
+from statmech_attn.dynamics.orbit_follower import Follower, take
+from statmech_attn.dynamics.settled_orbits import CYCLE, follow_with
 from statmech_attn.dynamics.starts import lanes_of, side_by_side, starts_of
 from statmech_attn.dynamics.systems import as_system, count_of, System
 from statmech_attn.dynamics.tracing import program_digest

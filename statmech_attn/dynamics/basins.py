@@ -22,7 +22,9 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn import presentation
-from statmech_attn.dynamics.attractors import (
+from statmech_attn.dynamics.matching import directed_distance, set_distance
+from statmech_attn.dynamics.orbit_follower import Search
+from statmech_attn.dynamics.settled_orbits import (
     GONE,
     IRREGULAR,
     KINDS,
@@ -30,8 +32,6 @@ from statmech_attn.dynamics.attractors import (
     settle,
     UNSETTLED,
 )
-from statmech_attn.dynamics.following import Search
-from statmech_attn.dynamics.matching import directed_distance, set_distance
 from statmech_attn.dynamics.starts import shared_by
 from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced

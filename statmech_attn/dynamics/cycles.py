@@ -29,6 +29,7 @@ from jaxtyping import PyTree
 
 from statmech_attn import presentation
 from statmech_attn.batches import add_products, add_up, require_double
+from statmech_attn.dynamics.finite_exponents import finite_exponents
 from statmech_attn.dynamics.frames import EPS, start_frame
 from statmech_attn.dynamics.lyapunov import frame_size
 from statmech_attn.dynamics.orthonormal import (
@@ -37,7 +38,6 @@ from statmech_attn.dynamics.orthonormal import (
     orthonormalise,
     safe_log,
 )
-from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import as_system, System, TangentSystem
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Variable

@@ -26,10 +26,10 @@ from jaxtyping import Array, Float, Int, PyTree
 from statmech_attn import presentation
 from statmech_attn.batches import add_up, require_double
 from statmech_attn.dynamics import signs
+from statmech_attn.dynamics.finite_exponents import finite_exponents
 from statmech_attn.dynamics.frames import EPS, LOST, start_frame, turn
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.dynamics.orthonormal import safe_log
-from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,

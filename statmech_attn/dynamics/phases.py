@@ -21,12 +21,12 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
-from statmech_attn.dynamics import evidence, frames, lyapunov, sentences
+from statmech_attn.dynamics import evidence, explanations, frames, lyapunov
+from statmech_attn.dynamics.finite_exponents import finite_exponents
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.dynamics.rotation import frequency_of
 from statmech_attn.dynamics.signs import is_marginal, signs_of, UNCLEAR
-from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import advance, as_system, System
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, Variable, Words
@@ -235,7 +235,7 @@ class Classification(eqx.Module):
             >>> print(c.explain().split(",")[0])
             fixed: the orbit recurs after 1 step
         """
-        return sentences.explain(self, PHASES, REASONS)
+        return explanations.explain(self, PHASES, REASONS)
 
 
 @forward_only

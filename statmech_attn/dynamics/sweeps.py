@@ -14,10 +14,10 @@ import numpy as np
 from jaxtyping import Bool, Float, PyTree
 
 from statmech_attn import presentation
-from statmech_attn.dynamics.attractors import follow_with, GONE, Orbits, ROWS
 from statmech_attn.dynamics.basins import CLOSE, SCATTERS
-from statmech_attn.dynamics.following import Follower, Search
 from statmech_attn.dynamics.matching import set_distance
+from statmech_attn.dynamics.orbit_follower import Follower, Search
+from statmech_attn.dynamics.settled_orbits import follow_with, GONE, Orbits, ROWS
 from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import Variable

@@ -26,7 +26,7 @@ from scipy.stats import CensoredData, ecdf
 
 from statmech_attn import presentation
 from statmech_attn.batches import batches, Compiled, lanes_for, require_double, run_all
-from statmech_attn.dynamics.following import put, take
+from statmech_attn.dynamics.orbit_follower import put, take
 from statmech_attn.dynamics.starts import (
     require_states,
     shared_by,

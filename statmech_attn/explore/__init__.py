@@ -10,8 +10,8 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.explore.exported import export
-    from statmech_attn.explore.running import explore, Explorer
+    from statmech_attn.explore.explorer import explore, Explorer
+    from statmech_attn.explore.standalone_page import export
 
 
 __all__ = ["explore", "Explorer", "export"]

@@ -7,7 +7,7 @@ import xarray as xr
 
 from statmech_attn.bpkr import estimates
 from statmech_attn.explore.files import File
-from statmech_attn.explore.learned import floors
+from statmech_attn.explore.learning import floors
 from statmech_attn.explore.sheets import (
     at,
     chart,

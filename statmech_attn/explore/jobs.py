@@ -14,9 +14,9 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import scan
+from statmech_attn.explore.cancellation import Cancelled, first_line, Stoppable
 from statmech_attn.explore.files import finite
 from statmech_attn.explore.live import Live
-from statmech_attn.explore.stopping import Cancelled, first_line, Stoppable
 from statmech_attn.storage import toml
 
 

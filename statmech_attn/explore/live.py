@@ -15,9 +15,9 @@ import xarray as xr
 from statmech_attn import batches, dynamics, scan, studies
 from statmech_attn.dynamics import diagrams
 from statmech_attn.explore import points
-from statmech_attn.explore.computable import study_of, Uncomputable
+from statmech_attn.explore.cancellation import Questions, Stoppable
 from statmech_attn.explore.files import File, rounded
-from statmech_attn.explore.stopping import Questions, Stoppable
+from statmech_attn.explore.stored_study import study_of, Uncomputable
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.storage import toml
 

@@ -14,7 +14,7 @@ import xarray as xr
 
 from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.explore.files import cell_edges, File, rounded
-from statmech_attn.explore.shown import Shown
+from statmech_attn.explore.served_file import Shown
 from statmech_attn.plotting.continuation import (
     curve_parts,
     DEGENERATE,

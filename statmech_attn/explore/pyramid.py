@@ -20,7 +20,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from statmech_attn.explore import private
+from statmech_attn.explore import private_files
 
 
 SHIFT = 2
@@ -135,7 +135,7 @@ def _sealed(place: Path, points: int, samples: int, source: str):
 
 
 def _digest() -> hmac.HMAC:
-    return hmac.new(private.secret(), digestmod="sha256")
+    return hmac.new(private_files.secret(), digestmod="sha256")
 
 
 def _seal(source: str, content: list[hmac.HMAC]) -> str:
@@ -173,7 +173,7 @@ def _write(points: int, samples: int, read: Read, place: Path, source: str, tell
     """Write the pyramid beside the scan, or until this process ends elsewhere."""
     folder = place.parent
     if not os.access(folder, os.W_OK) or (place.exists() and not _is_pyramid(place)):
-        folder = private.temporary_folder()
+        folder = private_files.temporary_folder()
     handle, part = tempfile.mkstemp(".part", f".{place.name}.", folder)
     os.close(handle)
     try:

@@ -1,7 +1,7 @@
 """The server behind the page: what it answers.
 
 It is bound to the loopback address, and `guard` says whom it answers.  What the page
-sends is checked by the models of `asked`.
+sends is checked by the models of `requests`.
 """
 
 import logging
@@ -21,17 +21,17 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from statmech_attn import refusals
-from statmech_attn.explore import asked as models, overlays, page, pictures
+from statmech_attn.explore import overlays, page, pictures, requests
+from statmech_attn.explore.cancellation import Cancelled, first_line
 from statmech_attn.explore.files import Gone
 from statmech_attn.explore.guard import Guard, HOST, refused
 from statmech_attn.explore.jobs import Job
 from statmech_attn.explore.line import Line
 from statmech_attn.explore.live import Live
 from statmech_attn.explore.plane import Plane
+from statmech_attn.explore.served_file import beside, Shown
 from statmech_attn.explore.sheets import Sheet
-from statmech_attn.explore.shown import beside, Shown
 from statmech_attn.explore.solving import Solving
-from statmech_attn.explore.stopping import Cancelled, first_line
 
 
 LOG = logging.getLogger(__name__)
@@ -74,24 +74,24 @@ class Server:
             *(
                 Route(f"/api/{name}", self._answer(function, model), methods=["POST"])
                 for name, function, model in (
-                    ("files", self._files, models.Nothing),
-                    ("reopen", self._reopen, models.Asked),
-                    ("density", self._density, models.Window),
-                    ("strips", self._strips, models.Strip),
-                    ("map", self._map, models.Map),
-                    ("point", self._point, models.At),
-                    ("orbit", self._orbit, models.At),
-                    ("verdict", self._verdict, models.At),
-                    ("running", self._running, models.At),
-                    ("study", self._study, models.Part),
-                    ("run", self._run, models.Part),
-                    ("job", self._job, models.Since),
-                    ("cancel", self._cancel, models.Since),
-                    ("picture", self._picture, models.Picture),
-                    ("script", self._script, models.Picture),
-                    ("overlays", self._overlays, models.Asked),
-                    ("panels", self._panels, models.Sheet),
-                    ("solved", self._solved, models.Solved),
+                    ("files", self._files, requests.Nothing),
+                    ("reopen", self._reopen, requests.Asked),
+                    ("density", self._density, requests.Window),
+                    ("strips", self._strips, requests.Strip),
+                    ("map", self._map, requests.Map),
+                    ("point", self._point, requests.At),
+                    ("orbit", self._orbit, requests.At),
+                    ("verdict", self._verdict, requests.At),
+                    ("running", self._running, requests.At),
+                    ("study", self._study, requests.Part),
+                    ("run", self._run, requests.Part),
+                    ("job", self._job, requests.Since),
+                    ("cancel", self._cancel, requests.Since),
+                    ("picture", self._picture, requests.Picture),
+                    ("script", self._script, requests.Picture),
+                    ("overlays", self._overlays, requests.Asked),
+                    ("panels", self._panels, requests.Sheet),
+                    ("solved", self._solved, requests.Solved),
                 )
             ),
         ]
@@ -166,7 +166,7 @@ class Server:
             return refused(404, "There is no such file.")
         return Response(found[0], media_type=found[1])
 
-    def _files(self, asked: models.Nothing) -> Response:
+    def _files(self, asked: requests.Nothing) -> Response:
         files = [
             shown.described(self._ready(but=number))
             for number, shown in enumerate(self.shown)
@@ -179,11 +179,11 @@ class Server:
                     told["gone"] = str(error)
         return _json({"files": files})
 
-    def _reopen(self, asked: models.Asked) -> Response:
+    def _reopen(self, asked: requests.Asked) -> Response:
         self._open(self._chosen(asked))
         return _json({})
 
-    def _density(self, asked: models.Window) -> Response:
+    def _density(self, asked: requests.Window) -> Response:
         line = self._line(asked)
         if not (asked.low < asked.high and asked.bottom < asked.top):
             raise ValueError("low must be below high, and bottom below top.")
@@ -198,12 +198,12 @@ class Server:
             )
         )
 
-    def _strips(self, asked: models.Strip) -> Response:
+    def _strips(self, asked: requests.Strip) -> Response:
         if not asked.low < asked.high:
             raise ValueError("low must be below high.")
         return _binary(self._line(asked).strips(asked.low, asked.high, asked.columns))
 
-    def _map(self, asked: models.Map) -> Response:
+    def _map(self, asked: requests.Map) -> Response:
         view = self._view(asked)
         if not isinstance(view, Plane):
             raise ValueError("This file is no scan of two parameters.")
@@ -212,23 +212,23 @@ class Server:
             raise ValueError("left must be below right, and bottom below top.")
         return _binary(view.picture(asked.variable, x, y, asked.columns, asked.rows))
 
-    def _point(self, asked: models.At) -> Response:
+    def _point(self, asked: requests.At) -> Response:
         view = self._view(asked)
         if isinstance(view, Sheet):
             raise ValueError("This file is no scan.")
         self._require_names(asked)
         return _json(view.point(asked.values))
 
-    def _orbit(self, asked: models.At) -> Response:
+    def _orbit(self, asked: requests.At) -> Response:
         return _json(self._computing(asked).orbit(asked.values, asked.page))
 
-    def _verdict(self, asked: models.At) -> Response:
+    def _verdict(self, asked: requests.At) -> Response:
         return _json(self._computing(asked).verdict(asked.values, asked.page))
 
-    def _running(self, asked: models.At) -> Response:
+    def _running(self, asked: requests.At) -> Response:
         return _json(self._computing(asked).running(asked.values, asked.page))
 
-    def _study(self, asked: models.Part) -> Response:
+    def _study(self, asked: requests.Part) -> Response:
         from statmech_attn.storage import toml
 
         live = self._live(asked)
@@ -236,7 +236,7 @@ class Server:
         live.checked(tree)
         return _json({"study": toml.dumps(tree)})
 
-    def _run(self, asked: models.Part) -> Response:
+    def _run(self, asked: requests.Part) -> Response:
         live = self._live(asked)
         ranges = self._ranges(asked, live)
         with self._lock:
@@ -248,35 +248,35 @@ class Server:
                 self.jobs.pop(next(iter(self.jobs)))
         return _json(job.told(0))
 
-    def _job(self, asked: models.Since) -> Response:
+    def _job(self, asked: requests.Since) -> Response:
         return _json(self._of_number(asked).told(asked.since))
 
-    def _cancel(self, asked: models.Since) -> Response:
+    def _cancel(self, asked: requests.Since) -> Response:
         job = self._of_number(asked)
         job.cancel()
         return _json(job.told(asked.since))
 
-    def _picture(self, asked: models.Picture) -> Response:
+    def _picture(self, asked: requests.Picture) -> Response:
         file = self._chosen(asked).require()
         body = pictures.picture(file, asked.name, asked.form, _limits(asked))
         return Response(body, media_type=pictures.FORMS[asked.form])
 
-    def _script(self, asked: models.Picture) -> Response:
+    def _script(self, asked: requests.Picture) -> Response:
         file = self._chosen(asked).require()
         text = pictures.script(file, asked.name, asked.form, _limits(asked))
         return _json({"script": text})
 
-    def _overlays(self, asked: models.Asked) -> Response:
+    def _overlays(self, asked: requests.Asked) -> Response:
         view = self._view(asked)
         if isinstance(view, Sheet):
             raise ValueError("This file is no scan.")
         others = self._ready(but=asked.file)
         return _json({"overlays": overlays.over(view.file, others)})
 
-    def _panels(self, asked: models.Sheet) -> Response:
+    def _panels(self, asked: requests.Sheet) -> Response:
         return _json({"panels": self._sheet(asked).panels(asked.chosen)})
 
-    def _solved(self, asked: models.Solved) -> Response:
+    def _solved(self, asked: requests.Solved) -> Response:
         sheet, solving = self._sheet(asked), self._chosen(asked).live
         if not isinstance(solving, Solving):
             raise ValueError(self._chosen(asked).why)
@@ -288,59 +288,59 @@ class Server:
         others = [shown for i, shown in enumerate(self.shown) if i != but]
         return [shown for shown in others if shown.state == "ready"]
 
-    def _chosen(self, asked: models.Asked) -> Shown:
+    def _chosen(self, asked: requests.Asked) -> Shown:
         if asked.file >= len(self.shown):
             raise ValueError(f"file should be below {len(self.shown)}.")
         return self.shown[asked.file]
 
-    def _view(self, asked: models.Asked) -> Line | Plane | Sheet:
+    def _view(self, asked: requests.Asked) -> Line | Plane | Sheet:
         shown = self._chosen(asked)
         shown.require()
         if shown.view is None:
             raise ValueError("This file is no scan.")
         return shown.view
 
-    def _sheet(self, asked: models.Asked) -> Sheet:
+    def _sheet(self, asked: requests.Asked) -> Sheet:
         view = self._view(asked)
         if not isinstance(view, Sheet):
             raise ValueError("This file has no panels.")
         return beside(view, self._ready(but=asked.file))
 
-    def _line(self, asked: models.Asked) -> Line:
+    def _line(self, asked: requests.Asked) -> Line:
         view = self._view(asked)
         if not isinstance(view, Line):
             raise ValueError("This file is no scan of one parameter.")
         return view
 
-    def _live(self, asked: models.Asked) -> Live:
+    def _live(self, asked: requests.Asked) -> Live:
         shown = self._chosen(asked)
         shown.require()
         if not isinstance(shown.live, Live):
             raise ValueError(shown.why or "This file is no scan.")
         return shown.live
 
-    def _computing(self, asked: models.At) -> Live:
+    def _computing(self, asked: requests.At) -> Live:
         live = self._live(asked)
         self._require_names(asked)
         return live
 
-    def _require_names(self, asked: models.At) -> None:
+    def _require_names(self, asked: requests.At) -> None:
         names = self._chosen(asked).require().axes
         if set(asked.values) != set(names):
             raise ValueError(f"values should be of {' and '.join(names)}.")
 
-    def _ranges(self, asked: models.Part, live: Live) -> dict[str, Any]:
+    def _ranges(self, asked: requests.Part, live: Live) -> dict[str, Any]:
         if set(asked.ranges) != set(live.names):
             raise ValueError(f"ranges should be of {' and '.join(live.names)}.")
         return {name: asked.ranges[name] for name in live.names}
 
-    def _of_number(self, asked: models.Since) -> Job:
+    def _of_number(self, asked: requests.Since) -> Job:
         if asked.number not in self.jobs:
             raise ValueError("There is no such run.")
         return self.jobs[asked.number]
 
 
-def _limits(asked: models.Picture) -> pictures.Limits:
+def _limits(asked: requests.Picture) -> pictures.Limits:
     return pictures.Limits(asked.low, asked.high, asked.bottom, asked.top)
 
 

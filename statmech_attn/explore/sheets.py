@@ -20,17 +20,17 @@ from statmech_attn.explore.files import File, rounded
 Panel = dict[str, Any]
 CONTENT = {"chart": "rows", "matrix": "layers"}
 SHEETS = (  # kind of a file, a dimension that it has, and its sheet
-    ("order-parameter", "width", "statmech_attn.explore.learned:Learned"),
-    ("posterior", "width", "statmech_attn.explore.learned:Learned"),
-    ("comparison", "estimate", "statmech_attn.explore.learned:Learned"),
-    ("learning-curve", "examples", "statmech_attn.explore.learned:LearningCurve"),
+    ("order-parameter", "width", "statmech_attn.explore.learning:Learned"),
+    ("posterior", "width", "statmech_attn.explore.learning:Learned"),
+    ("comparison", "estimate", "statmech_attn.explore.learning:Learned"),
+    ("learning-curve", "examples", "statmech_attn.explore.learning:LearningCurve"),
     ("pruning", "n_pruned", "statmech_attn.explore.heads:Pruned"),
     ("head-scores", "attention_head", "statmech_attn.explore.heads:Scored"),
-    ("trajectory", "pattern", "statmech_attn.explore.in_time:InTime"),
-    ("monte-carlo", "pattern", "statmech_attn.explore.in_time:InTime"),
-    ("comparison", "time", "statmech_attn.explore.in_time:InTime"),
-    ("extensive", "time", "statmech_attn.explore.in_time:Growing"),
-    ("extensive-simulation", "time", "statmech_attn.explore.in_time:Growing"),
+    ("trajectory", "pattern", "statmech_attn.explore.time_series:InTime"),
+    ("monte-carlo", "pattern", "statmech_attn.explore.time_series:InTime"),
+    ("comparison", "time", "statmech_attn.explore.time_series:InTime"),
+    ("extensive", "time", "statmech_attn.explore.time_series:Growing"),
+    ("extensive-simulation", "time", "statmech_attn.explore.time_series:Growing"),
 )
 
 

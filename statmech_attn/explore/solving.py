@@ -13,10 +13,10 @@ import xarray as xr
 
 from statmech_attn import batches, studies
 from statmech_attn.bpkr import SaddlePoints
-from statmech_attn.explore.computable import study_of, Uncomputable
+from statmech_attn.explore.cancellation import Questions, Stoppable
 from statmech_attn.explore.files import File
-from statmech_attn.explore.learned import SOLVED
-from statmech_attn.explore.stopping import Questions, Stoppable
+from statmech_attn.explore.learning import SOLVED
+from statmech_attn.explore.stored_study import study_of, Uncomputable
 from statmech_attn.storage import toml
 
 

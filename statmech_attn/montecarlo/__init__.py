@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from statmech_attn.montecarlo.extensive_samples import ExtensiveSamples
     from statmech_attn.montecarlo.nuts import Sampler, Transition
     from statmech_attn.montecarlo.options import SampledRecall, Sampling
-    from statmech_attn.montecarlo.runs import (
+    from statmech_attn.montecarlo.run_blocks import (
         AVERAGES,
         layout,
         Moments,
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
         rows_of_a_call,
         Simulator,
     )
-    from statmech_attn.montecarlo.simulate import (
+    from statmech_attn.montecarlo.simulation import (
         point_keys,
         simulate,
         Simulation,
         TimeAverages,
     )
-    from statmech_attn.montecarlo.simulations import Simulations, simulations
+    from statmech_attn.montecarlo.simulation_grid import Simulations, simulations
     from statmech_attn.montecarlo.weight_sampling import sample_weights, WeightDraws
 
 

@@ -16,8 +16,8 @@ import xarray as xr
 
 from statmech_attn.dmft import OBSERVABLE_LABELS, OBSERVABLES
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.montecarlo.runs import AVERAGES
-from statmech_attn.montecarlo.simulate import Simulation
+from statmech_attn.montecarlo.run_blocks import AVERAGES
+from statmech_attn.montecarlo.simulation import Simulation
 
 
 STEPWISE = ("n_spins", "beta", "time", "pattern")

@@ -31,7 +31,7 @@ from statmech_attn.native.emitter import (
     TRACED,
     Unsupported,
 )
-from statmech_attn.native.objects import machine_code
+from statmech_attn.native.machine_code import machine_code
 from statmech_attn.native.rules import RULES
 
 

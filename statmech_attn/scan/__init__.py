@@ -20,8 +20,7 @@ if TYPE_CHECKING:
         remove_leftovers,
         SCHEMA_VERSION,
     )
-    from statmech_attn.scan.points import Computation, fingerprint, lacking, Points
-    from statmech_attn.scan.producing import (
+    from statmech_attn.scan.jobs import (
         chunks_of,
         compute,
         holds,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         Job,
         merge,
     )
+    from statmech_attn.scan.points import Computation, fingerprint, lacking, Points
     from statmech_attn.scan.session import PAUSE, Session
     from statmech_attn.scan.signals import Stop
     from statmech_attn.scan.status import repair, Repairs, Status, status

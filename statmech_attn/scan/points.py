@@ -27,7 +27,7 @@ import xarray as xr
 from statmech_attn import storage
 from statmech_attn.labels import Variables
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import producing
+from statmech_attn.scan import jobs
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.work import (
     Arrays,
@@ -96,8 +96,8 @@ class Computation(ABC):
             StorageError: the file is another one's, or cannot be written.
         """
         text = storage.toml.dumps(dict(self.identity()))
-        job = producing.Job(text, text, self.with_batch)
-        producing.compute(job, Path(path), report, **how)
+        job = jobs.Job(text, text, self.with_batch)
+        jobs.compute(job, Path(path), report, **how)
         return storage.read(path)
 
 

@@ -6,10 +6,10 @@ from collections import deque
 from contextlib import ExitStack
 
 from statmech_attn.reporting import Reporter
+from statmech_attn.scan.chunk_computation import ERRORS
 from statmech_attn.scan.chunk_file import Damaged, digest, Stored
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.folder import Folder
-from statmech_attn.scan.guarded import ERRORS
 from statmech_attn.scan.results import Results, Store
 from statmech_attn.scan.signals import Stop
 from statmech_attn.scan.work import Arrays, Chunk, Work

@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float, Int
 
 from statmech_attn import storage
 from statmech_attn.batches import available_memory
-from statmech_attn.bpkr import given
+from statmech_attn.bpkr import attention_weights
 from statmech_attn.inputs import require_regular
 
 
@@ -407,7 +407,9 @@ def _remedy(
     if len(set(axes)) == len(axes) and not sizes.keys() & set(axes):
         return ""
     if _fits((1, *shape), axes, sizes):
-        averaged = f"; {given.AVERAGED}" if name.startswith("attention") else ""
+        averaged = (
+            f"; {attention_weights.AVERAGED}" if name.startswith("attention") else ""
+        )
         return f"; {name}[None] has it{averaged}"
     swaps = []
     for i, j in itertools.combinations(range(len(shape)), 2):

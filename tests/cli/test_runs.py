@@ -98,7 +98,7 @@ def test_a_folder_whose_chunks_are_all_there_is_computed(call, study, tmp_path):
     out, kept = tmp_path / "out.h5", tmp_path / "kept.h5.chunks"
     checked, text = studies.load(study)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan.producing, "merge", lambda *_, **__: 1 / 0)
+        patch.setattr(scan.jobs, "merge", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             studies.compute(checked, text, out, engine=scan.engines.local.engine(1))
     os.rename(f"{out}.chunks", kept)

@@ -7,10 +7,10 @@ import pytest
 from scipy.linalg import expm
 
 from statmech_attn.dynamics import find_attractors, flow, Search
-from statmech_attn.dynamics.attractors import CYCLE, IRREGULAR, REGULAR, settle
 from statmech_attn.dynamics.basins import STABILITY
-from statmech_attn.dynamics.following import Follower
 from statmech_attn.dynamics.lyapunov import window_weights
+from statmech_attn.dynamics.orbit_follower import Follower
+from statmech_attn.dynamics.settled_orbits import CYCLE, IRREGULAR, REGULAR, settle
 from statmech_attn.dynamics.windows import Averages, place_of, Windows, witnesses
 
 

@@ -178,7 +178,7 @@ def page(line, plane):
     """The page of both scans."""
     pytest.importorskip("uvicorn")
     pytest.importorskip("starlette")
-    from statmech_attn.explore.running import Explorer
+    from statmech_attn.explore.explorer import Explorer
 
     with Explorer([line, plane], warm=False) as explorer:
         asking = Page(explorer.address)

@@ -19,14 +19,14 @@ from statmech_attn import storage, studies
 from statmech_attn.cli import app
 from statmech_attn.dynamics import diagrams
 from statmech_attn.explore import jobs
-from statmech_attn.explore.computable import Uncomputable
+from statmech_attn.explore.cancellation import Cancelled
+from statmech_attn.explore.explorer import Explorer
 from statmech_attn.explore.files import File
 from statmech_attn.explore.line import Line
 from statmech_attn.explore.live import Live
 from statmech_attn.explore.plane import Plane
-from statmech_attn.explore.running import Explorer
-from statmech_attn.explore.shown import Shown
-from statmech_attn.explore.stopping import Cancelled
+from statmech_attn.explore.served_file import Shown
+from statmech_attn.explore.stored_study import Uncomputable
 
 
 INTERRUPTIBLE = """

@@ -106,7 +106,7 @@ def test_the_page_may_load_nothing_from_elsewhere(page):
 
 
 def test_a_notebook_may_show_the_page_in_a_frame(make_page, line):
-    from statmech_attn.explore.running import Explorer
+    from statmech_attn.explore.explorer import Explorer
 
     with Explorer([line], framed=True, warm=False) as explorer:
         assert f'<iframe src="{explorer.address}"' in explorer._repr_html_()
@@ -117,7 +117,7 @@ def test_a_notebook_may_show_the_page_in_a_frame(make_page, line):
 def test_no_file_is_opened_once_the_page_is_closed(line, monkeypatch):
     pytest.importorskip("starlette")
     from statmech_attn.explore import server
-    from statmech_attn.explore.running import Explorer
+    from statmech_attn.explore.explorer import Explorer
 
     ended = []
 
@@ -248,7 +248,7 @@ def test_a_file_that_is_replaced_or_removed_is_told_of(
     make_page, line, plane, tmp_path
 ):
     pytest.importorskip("starlette")
-    from statmech_attn.explore.running import Explorer
+    from statmech_attn.explore.explorer import Explorer
 
     path = tmp_path / "scan.h5"
     shutil.copy(line, path)
@@ -271,7 +271,7 @@ def test_a_file_that_is_replaced_or_removed_is_told_of(
 
 def test_a_damaged_file_is_one_line(make_page, line, tmp_path):
     pytest.importorskip("starlette")
-    from statmech_attn.explore.running import Explorer
+    from statmech_attn.explore.explorer import Explorer
 
     path = tmp_path / "scan.h5"
     content = bytearray(line.read_bytes())

@@ -12,9 +12,9 @@ import xarray as xr
 from statmech_attn import comparison, storage
 from statmech_attn.explore import overlays
 from statmech_attn.explore.files import File
-from statmech_attn.explore.in_time import Growing, InTime
-from statmech_attn.explore.learned import Learned, SOLVED
+from statmech_attn.explore.learning import Learned, SOLVED
 from statmech_attn.explore.sheets import Sheet, sheet_of
+from statmech_attn.explore.time_series import Growing, InTime
 
 
 RESULTS = Path(__file__).resolve().parents[2] / "paper_figs" / "results"
@@ -260,7 +260,7 @@ def test_shares_of_basins_add_up():
 
 def test_the_server_gives_panels_and_overlays(page, make_page):
     pytest.importorskip("starlette")
-    from statmech_attn.explore.running import Explorer
+    from statmech_attn.explore.explorer import Explorer
 
     assert page("overlays").told == {"overlays": []}
     assert page("panels").told == {"error": "This file has no panels."}
@@ -283,7 +283,7 @@ def test_the_server_gives_panels_and_overlays(page, make_page):
 
 def test_the_page_offers_what_the_files_together_have():
     pytest.importorskip("starlette")
-    from statmech_attn.explore.shown import Shown
+    from statmech_attn.explore.served_file import Shown
 
     values = np.zeros((1, 6, 2))
     measured = {

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from statmech_attn import storage, studies
-from statmech_attn.explore.computable import Uncomputable
+from statmech_attn.explore.cancellation import Cancelled
 from statmech_attn.explore.files import File
 from statmech_attn.explore.solving import Solving
-from statmech_attn.explore.stopping import Cancelled
+from statmech_attn.explore.stored_study import Uncomputable
 
 
 STUDY = """

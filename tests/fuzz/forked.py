@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import statmech_attn.cli.main
 import statmech_attn.cli.summary
-from statmech_attn.scan import producing
+from statmech_attn.scan import jobs
 from statmech_attn.scan.signals import Unfinished
 
 
@@ -90,7 +90,7 @@ class Server:
 
 
 def _serve() -> None:
-    producing._compute_chunks = _stop
+    jobs._compute_chunks = _stop
     for offered in (getattr(statmech_attn, name) for name in statmech_attn.__all__):
         for name in getattr(offered, "__all__", ()):
             getattr(offered, name)  # imports it

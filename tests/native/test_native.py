@@ -12,7 +12,7 @@ from statmech_attn.batches import Compiled, Stage
 from statmech_attn.dynamics import frames, System
 from statmech_attn.dynamics.diagrams.points import Points
 from statmech_attn.dynamics.options import Plan, WITHOUT_SECTION
-from statmech_attn.native import objects
+from statmech_attn.native import machine_code
 
 
 pytest.importorskip("llvmlite", exc_type=ImportError)
@@ -199,7 +199,7 @@ def store(tmp_path):
     name = "jax_compilation_cache_dir"
     before = getattr(jax.config, name)
     jax.config.update(name, str(tmp_path))
-    yield tmp_path / objects.FOLDER
+    yield tmp_path / machine_code.FOLDER
     jax.config.update(name, before)
 
 

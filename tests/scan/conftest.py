@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from statmech_attn import kinds, studies
-from statmech_attn.scan import producing
+from statmech_attn.scan import jobs
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.storage import StorageError
 
@@ -72,7 +72,7 @@ def begun(toy, study, tmp_path, monkeypatch):
     def begin(output=tmp_path / "out.h5", **keys):
         path = study(points=20, **keys)
         with monkeypatch.context() as patch:
-            patch.setattr(producing, "merge", toy_runs.stop_before_merging)
+            patch.setattr(jobs, "merge", toy_runs.stop_before_merging)
             with pytest.raises(StorageError, match="not now"):
                 toy_runs.compute(path, output)
         return path, output

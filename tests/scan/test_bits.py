@@ -9,7 +9,7 @@ import statmech_attn.dynamics.diagrams.work as diagram_work
 from statmech_attn import studies
 from statmech_attn.batches import compilations
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import guarded
+from statmech_attn.scan import chunk_computation
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.results import Memory
 from statmech_attn.scan.session import Session
@@ -76,7 +76,7 @@ def shuffled(work, per_chunk: int, seed: int = 0, order=random.Random.shuffle):
             chunks = list(iter(lambda: session.next(wait=False), None))
             order(random.Random(seed), chunks)
             for chunk in chunks:
-                found = guarded.compute(
+                found = chunk_computation.compute(
                     work, chunk, session.payload, lambda _: None, None
                 )
                 session.keep(chunk, *found)

@@ -17,7 +17,7 @@ import pytest
 
 from statmech_attn import storage
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import producing
+from statmech_attn.scan import jobs
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.results import Memory
 from statmech_attn.scan.session import Session
@@ -356,7 +356,7 @@ def test_a_long_scan_interrupted_five_times_equals_the_local_one(tmp_path):
     local_run = command(study, plain)
     _, said = local_run.communicate()
     assert local_run.returncode == 0, said
-    folder = producing.chunks_of(output)
+    folder = jobs.chunks_of(output)
     done = lambda: len(list(folder.glob("chunk-*.h5")))
     dask = ("--engine", "dask", "--workers", "4")
     least, reached = 0, []

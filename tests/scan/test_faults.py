@@ -14,7 +14,7 @@ from toy_runs import chunks, compute, equal, flip, stop_before_merging
 
 from statmech_attn import storage
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import chunk_file, folder, producing, RAISED, Session, Stop
+from statmech_attn.scan import chunk_file, folder, jobs, RAISED, Session, Stop
 from statmech_attn.scan.results import Memory
 from statmech_attn.storage import StorageError
 
@@ -60,7 +60,7 @@ def test_a_damaged_chunk_stays_in_quarantine(begun, tmp_path, monkeypatch):
     path, output = begun()
     for _ in range(2):  # twice: neither is overwritten
         flip(chunks(output) / "chunk-0000002.h5")
-        monkeypatch.setattr(producing, "remove", stop_before_merging)
+        monkeypatch.setattr(jobs, "remove", stop_before_merging)
         with pytest.raises(StorageError):
             compute(path, output)
         output.unlink()
@@ -82,14 +82,14 @@ def test_a_chunk_of_another_study_is_found_out(begun, expected, tmp_path):
 
 def test_a_chunk_that_vanishes_is_computed_again(begun, expected, monkeypatch):
     path, output = begun()
-    ordinary = producing.merge
+    ordinary = jobs.merge
 
     def merge(found, *rest, **options):
         (found.path / "chunk-0000001.h5").unlink(missing_ok=True)
-        monkeypatch.setattr(producing, "merge", ordinary)
+        monkeypatch.setattr(jobs, "merge", ordinary)
         ordinary(found, *rest, **options)
 
-    monkeypatch.setattr(producing, "merge", merge)
+    monkeypatch.setattr(jobs, "merge", merge)
     compute(path, output)
     assert equal(output, expected(path))
 
@@ -165,15 +165,15 @@ def test_a_study_that_reads_the_same_goes_on(begun):
 def test_two_studies_do_not_fight_for_one_folder(begun, study, monkeypatch):
     """Another run begins the folder anew while this one is at work."""
     path, output = begun()
-    ordinary = producing.merge
+    ordinary = jobs.merge
 
     def merge(*rest, **options):
         folder.remove(chunks(output))
         begun(width=5)
-        monkeypatch.setattr(producing, "merge", ordinary)
+        monkeypatch.setattr(jobs, "merge", ordinary)
         ordinary(*rest, **options)
 
-    monkeypatch.setattr(producing, "merge", merge)
+    monkeypatch.setattr(jobs, "merge", merge)
     with pytest.raises(StorageError, match="begun with another study"):
         compute(path, output)
     assert len(list(chunks(output).glob("chunk-*.h5"))) == 4

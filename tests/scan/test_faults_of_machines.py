@@ -18,7 +18,7 @@ import pytest
 from toy_runs import chunks, compute, equal, flip, stop_before_merging
 
 from statmech_attn import storage
-from statmech_attn.scan import claims, engines, forecast, producing
+from statmech_attn.scan import claims, engines, forecast, jobs
 from statmech_attn.storage import StorageError
 
 
@@ -86,7 +86,7 @@ def test_a_run_leaves_no_thread_and_no_open_file(begun, monkeypatch):
     path, output = begun(rounds=2)
     opened = lambda: sorted(os.listdir("/proc/self/fd"))
     files_before, threads_before = opened(), threading.active_count()
-    monkeypatch.setattr(producing, "merge", stop_before_merging)
+    monkeypatch.setattr(jobs, "merge", stop_before_merging)
     for number in range(4):
         flip(chunks(output) / f"chunk-000000{number}.h5")  # found as round 2 begins
         with pytest.raises(StorageError, match="not now"):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, studies
-from statmech_attn.montecarlo import runs, simulate
+from statmech_attn.montecarlo import run_blocks, simulate
 from statmech_attn.reporting import Silent
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.results import Memory
@@ -34,8 +34,8 @@ def short_pieces(monkeypatch):
     """Several segments, blocks and stretches where a study is small."""
     monkeypatch.setattr(dmft.NetworkTrajectories, "segment", 32)
     monkeypatch.setattr(dmft.NetworkTrajectories, "noisy_segment", 32)
-    monkeypatch.setattr(runs, "SMALLEST", 16)
-    monkeypatch.setattr(runs, "STRETCH", {"collapsed": 2**7, "spins": 2**17})
+    monkeypatch.setattr(run_blocks, "SMALLEST", 16)
+    monkeypatch.setattr(run_blocks, "STRETCH", {"collapsed": 2**7, "spins": 2**17})
 
 
 class Told(Silent):
@@ -185,8 +185,8 @@ def test_rows_without_numbers_are_named(tree):
 def test_runs_are_cut_by_the_study_alone():
     for total, size in ((2, 2), (50, 16), (100, 104), (10_000, 256), (10**7, 4096)):
         floor = 16 if total == 50 else 256
-        runs.SMALLEST = floor
-        cut = runs.layout(total, "collapsed", 300)
+        run_blocks.SMALLEST = floor
+        cut = run_blocks.layout(total, "collapsed", 300)
         assert cut.size == size
         assert sum(cut.number(np.arange(cut.blocks))) == total
-    assert runs.layout(1000, "spins", 10**9).size == 1
+    assert run_blocks.layout(1000, "spins", 10**9).size == 1

@@ -8,7 +8,13 @@ from statmech_attn import lazy
 if TYPE_CHECKING:
     from statmech_attn.dmft.extensive import points
     from statmech_attn.dmft.extensive.capacities import Capacities
-    from statmech_attn.dmft.extensive.closed import closed
+    from statmech_attn.dmft.extensive.closed_recursion import closed
+    from statmech_attn.dmft.extensive.effective_process import (
+        POPULATION,
+        sampled,
+        solve,
+        trajectory_bytes,
+    )
     from statmech_attn.dmft.extensive.ensembles import (
         column_probabilities,
         correlated,
@@ -17,15 +23,15 @@ if TYPE_CHECKING:
         identical,
         independent,
     )
-    from statmech_attn.dmft.extensive.loaded import (
+    from statmech_attn.dmft.extensive.finite_memory import MEMORY, system, system_start
+    from statmech_attn.dmft.extensive.loaded_network import (
         check_steps,
         loaded_network,
         LoadedNetwork,
         require_overlap,
         two_time_bytes,
     )
-    from statmech_attn.dmft.extensive.memory import MEMORY, system, system_start
-    from statmech_attn.dmft.extensive.moving import (
+    from statmech_attn.dmft.extensive.moving_recall import (
         check_moving,
         moving,
         moving_capacity,
@@ -34,12 +40,6 @@ if TYPE_CHECKING:
     from statmech_attn.dmft.extensive.options import Recall, Retrieval, SolvedRecall
     from statmech_attn.dmft.extensive.order_parameters import OrderParameters
     from statmech_attn.dmft.extensive.results import Trajectory, Values
-    from statmech_attn.dmft.extensive.sampled import (
-        POPULATION,
-        sampled,
-        solve,
-        trajectory_bytes,
-    )
     from statmech_attn.dmft.extensive.stationary import (
         Capacity,
         capacity,

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from statmech_attn.dmft.extensive.ensembles import Ensemble
-from statmech_attn.dmft.extensive.loaded import loaded_network, LoadedNetwork
-from statmech_attn.dmft.extensive.moving import check_moving, moving_capacity
+from statmech_attn.dmft.extensive.loaded_network import loaded_network, LoadedNetwork
+from statmech_attn.dmft.extensive.moving_recall import check_moving, moving_capacity
 from statmech_attn.dmft.extensive.options import Retrieval
 from statmech_attn.dmft.extensive.points import LOADED, LoadedPoints, ParameterValues
 from statmech_attn.dmft.extensive.stationary import (

@@ -12,8 +12,13 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from statmech_attn.batches import limited, seconds_of
+from statmech_attn.dmft.extensive.effective_process import (
+    POPULATION,
+    solve,
+    trajectory_bytes,
+)
 from statmech_attn.dmft.extensive.ensembles import Ensemble
-from statmech_attn.dmft.extensive.loaded import check_steps, two_time_bytes
+from statmech_attn.dmft.extensive.loaded_network import check_steps, two_time_bytes
 from statmech_attn.dmft.extensive.options import SolvedRecall
 from statmech_attn.dmft.extensive.points import (
     label,
@@ -27,7 +32,6 @@ from statmech_attn.dmft.extensive.points import (
     TWO_TIMES,
 )
 from statmech_attn.dmft.extensive.results import Trajectory
-from statmech_attn.dmft.extensive.sampled import POPULATION, solve, trajectory_bytes
 from statmech_attn.dmft.network import Network
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import FAILURE, Pilot, Tick

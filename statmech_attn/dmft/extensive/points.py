@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from statmech_attn.dmft.extensive.ensembles import Ensemble
-from statmech_attn.dmft.extensive.loaded import (
+from statmech_attn.dmft.extensive.loaded_network import (
     loaded_network,
     LoadedNetwork,
     require_overlap,

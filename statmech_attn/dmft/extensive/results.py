@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from statmech_attn import presentation
-from statmech_attn.dmft.extensive.loaded import LoadedNetwork
-from statmech_attn.dmft.extensive.order import Order
+from statmech_attn.dmft.extensive.loaded_network import LoadedNetwork
+from statmech_attn.dmft.extensive.two_time_order import Order
 from statmech_attn.labels import Variable
 
 

@@ -25,10 +25,10 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from statmech_attn import presentation
-from statmech_attn.dmft.extensive.closed import COARSE, FINE
+from statmech_attn.dmft.extensive.closed_recursion import COARSE, FINE
 from statmech_attn.dmft.extensive.ensembles import Ensemble, K, O, Q, V
 from statmech_attn.dmft.extensive.gaussian import mean_and_slope, product, Rule, rule
-from statmech_attn.dmft.extensive.loaded import Cells, cells, LoadedNetwork
+from statmech_attn.dmft.extensive.loaded_network import Cells, cells, LoadedNetwork
 from statmech_attn.dmft.network import Network
 from statmech_attn.dynamics import continuation
 from statmech_attn.labels import Variable

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
         interpolate,
         Point,
     )
+    from statmech_attn.dynamics.continuation.augmented_systems import locate, Located
     from statmech_attn.dynamics.continuation.bifurcation_diagram import (
         BifurcationDiagram,
         diagram,
         DiagramPlan,
         POINT_OF_CYCLE,
     )
+    from statmech_attn.dynamics.continuation.branch_switching import cascade, switch
     from statmech_attn.dynamics.continuation.branches import (
         Branch,
         BranchPoint,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
         Solution,
     )
     from statmech_attn.dynamics.continuation.codimension_two import CODIMENSION_TWO
-    from statmech_attn.dynamics.continuation.curves import (
+    from statmech_attn.dynamics.continuation.critical_curves import (
         CodimensionTwo,
         critical_curve,
         CriticalCurve,
@@ -37,8 +39,7 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.continuation.diagram_branches import DiagramBranch
     from statmech_attn.dynamics.continuation.diagram_curves import DiagramCurve
     from statmech_attn.dynamics.continuation.diagram_file import diagram_variables
-    from statmech_attn.dynamics.continuation.extended import CRITICAL
-    from statmech_attn.dynamics.continuation.locate import locate, Located
+    from statmech_attn.dynamics.continuation.extended_systems import CRITICAL
     from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
     from statmech_attn.dynamics.continuation.problem import Problem
     from statmech_attn.dynamics.continuation.results import (
@@ -48,9 +49,8 @@ if TYPE_CHECKING:
         RESULTS,
     )
     from statmech_attn.dynamics.continuation.sensitivity import multipliers_at, orbit
-    from statmech_attn.dynamics.continuation.special import KINDS, SpecialPoint
-    from statmech_attn.dynamics.continuation.switching import cascade, switch
-    from statmech_attn.dynamics.continuation.turns import Turns, turns_of
+    from statmech_attn.dynamics.continuation.special_points import KINDS, SpecialPoint
+    from statmech_attn.dynamics.continuation.stroboscopic_map import Turns, turns_of
     from statmech_attn.dynamics.options import Settings
 
 

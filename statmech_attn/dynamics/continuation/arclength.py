@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from statmech_attn.batches import require_double
-from statmech_attn.dynamics.continuation.locate import BRANCHING, locate
+from statmech_attn.dynamics.continuation.augmented_systems import BRANCHING, locate
 from statmech_attn.dynamics.continuation.results import (
     CLOSED,
     CONVERGED,

@@ -31,8 +31,8 @@ from statmech_attn.dynamics.continuation.diagram_branches import (
 )
 from statmech_attn.dynamics.continuation.diagram_curves import curves_of, DiagramCurve
 from statmech_attn.dynamics.continuation.problem import Problem
-from statmech_attn.dynamics.continuation.special import SpecialPoint
-from statmech_attn.dynamics.continuation.turns import Turns, turns_of
+from statmech_attn.dynamics.continuation.special_points import SpecialPoint
+from statmech_attn.dynamics.continuation.stroboscopic_map import Turns, turns_of
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.dynamics.tracing import program_digest

@@ -30,7 +30,7 @@ from statmech_attn.dynamics.continuation.cycles import (
 )
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import LEFT_RANGE, RESULTS
-from statmech_attn.dynamics.continuation.special import (
+from statmech_attn.dynamics.continuation.special_points import (
     events,
     point_at,
     SpecialPoint,

@@ -22,19 +22,19 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Complex, Float
 
-from statmech_attn.dynamics.continuation.extended import (
+from statmech_attn.dynamics.continuation.augmented_systems import (
+    DOUBLING,
+    FOLD as LOCATE_FOLD,
+    Located,
+    TORUS,
+)
+from statmech_attn.dynamics.continuation.extended_systems import (
     Extended,
     FOLD,
     jacobian,
     NEIMARK_SACKER,
     Parts,
     PERIOD_DOUBLING,
-)
-from statmech_attn.dynamics.continuation.locate import (
-    DOUBLING,
-    FOLD as LOCATE_FOLD,
-    Located,
-    TORUS,
 )
 from statmech_attn.dynamics.continuation.normal_forms import normal_form
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 
+from statmech_attn.dynamics.continuation.branch_switching import switch
 from statmech_attn.dynamics.continuation.branches import (
     Branch,
     BranchPoint,
@@ -26,8 +27,7 @@ from statmech_attn.dynamics.continuation.results import (
     LEFT_RANGE,
     NOT_CONVERGED,
 )
-from statmech_attn.dynamics.continuation.special import SpecialPoint
-from statmech_attn.dynamics.continuation.switching import switch
+from statmech_attn.dynamics.continuation.special_points import SpecialPoint
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.scan import Tick
 

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from statmech_attn.dynamics.continuation.curves import (
+from statmech_attn.dynamics.continuation.critical_curves import (
     CodimensionTwo,
     critical_curve,
     CriticalPoint,
@@ -15,10 +15,10 @@ from statmech_attn.dynamics.continuation.diagram_branches import (
     on_orbit,
     SAME,
 )
-from statmech_attn.dynamics.continuation.extended import CRITICAL
+from statmech_attn.dynamics.continuation.extended_systems import CRITICAL
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CLOSED
-from statmech_attn.dynamics.continuation.special import SpecialPoint
+from statmech_attn.dynamics.continuation.special_points import SpecialPoint
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.scan import Tick
 

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn.dynamics.continuation.codimension_two import CODIMENSION_TWO
-from statmech_attn.dynamics.continuation.curves import CURVE_RESULTS
+from statmech_attn.dynamics.continuation.critical_curves import CURVE_RESULTS
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import RESULTS
-from statmech_attn.dynamics.continuation.special import KINDS
-from statmech_attn.dynamics.continuation.turns import Turns
+from statmech_attn.dynamics.continuation.special_points import KINDS
+from statmech_attn.dynamics.continuation.stroboscopic_map import Turns
 from statmech_attn.labels import Variable, Variables
 
 

@@ -29,8 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float
 
-from statmech_attn.dynamics.continuation.derivatives import second, third
-from statmech_attn.dynamics.continuation.locate import (
+from statmech_attn.dynamics.continuation.augmented_systems import (
     BRANCHING,
     DOUBLING,
     FOLD,
@@ -39,6 +38,7 @@ from statmech_attn.dynamics.continuation.locate import (
     smallest,
     TORUS,
 )
+from statmech_attn.dynamics.continuation.derivatives import second, third
 from statmech_attn.dynamics.continuation.problem import Problem
 
 

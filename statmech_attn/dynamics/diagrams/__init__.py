@@ -6,7 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.dynamics.diagrams import confirm
+    from statmech_attn.dynamics.diagrams import doubtful_verdicts
     from statmech_attn.dynamics.diagrams.axes import Axes, axes_of
     from statmech_attn.dynamics.diagrams.classes import (
         CLASSES,
@@ -14,8 +14,12 @@ if TYPE_CHECKING:
         disagreement,
         UNDECIDED,
     )
-    from statmech_attn.dynamics.diagrams.contents import VARIABLES, variables
-    from statmech_attn.dynamics.diagrams.explained import doubts, explain, rotation_text
+    from statmech_attn.dynamics.diagrams.diagram_variables import VARIABLES, variables
+    from statmech_attn.dynamics.diagrams.explanations import (
+        doubts,
+        explain,
+        rotation_text,
+    )
     from statmech_attn.dynamics.diagrams.hysteresis import compare_sweeps
     from statmech_attn.dynamics.diagrams.points import Points, Verdicts
     from statmech_attn.dynamics.diagrams.refinement import (
@@ -38,7 +42,7 @@ __all__ = [
     "classes",
     "compare_sweeps",
     "Confirm",
-    "confirm",
+    "doubtful_verdicts",
     "Diagram",
     "diagram_work",
     "disagreement",

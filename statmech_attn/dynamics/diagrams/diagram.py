@@ -13,7 +13,7 @@ from jaxtyping import PyTree
 
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.diagrams.axes import Axes, axes_of
-from statmech_attn.dynamics.diagrams.contents import variables
+from statmech_attn.dynamics.diagrams.diagram_variables import variables
 from statmech_attn.dynamics.diagrams.rows import Diagram
 from statmech_attn.dynamics.diagrams.work import diagram_work
 from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION

@@ -22,7 +22,7 @@ before (`left_late`).
 import numpy as np
 
 from statmech_attn.dynamics import phases
-from statmech_attn.dynamics.diagrams.confirm import beside
+from statmech_attn.dynamics.diagrams.doubtful_verdicts import beside
 
 
 DOUBT = 0.05  # probability of a transient from which on a point is doubtful

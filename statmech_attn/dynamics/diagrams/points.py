@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 
 from statmech_attn.batches import batches, run_all, Stage
 from statmech_attn.dynamics import phases
-from statmech_attn.dynamics.following import take
+from statmech_attn.dynamics.orbit_follower import take
 from statmech_attn.dynamics.systems import count_of
 
 

@@ -24,10 +24,10 @@ from statmech_attn.batches import (
     workers,
 )
 from statmech_attn.dynamics import cycles, lyapunov, phases
-from statmech_attn.dynamics.diagrams import of_cycles
+from statmech_attn.dynamics.diagrams import cycle_exponents
 from statmech_attn.dynamics.diagrams.points import Bend, gather, Points, put, Verdicts
+from statmech_attn.dynamics.finite_exponents import finite_exponents
 from statmech_attn.dynamics.options import Plan
-from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import as_system, System
 
 
@@ -166,7 +166,7 @@ class Scan:
         if self.plan.exponents:
             window = self._measured if native else self._windowed
             self.examine = stage(window, number, cap, judge=self._judged)
-            self.cycle = of_cycles.stage(
+            self.cycle = cycle_exponents.stage(
                 self.system, self.plan.exponents, points, self.lanes
             )
 
@@ -328,7 +328,7 @@ class Scan:
         seconds += window(first)
         if parts > workers():  # for fewer they take less time than this measurement
             cycles = (self.cycle, self.system, points.params, bends, verdicts)
-            seconds += seconds_of(lambda: of_cycles.with_cycles(*cycles))
+            seconds += seconds_of(lambda: cycle_exponents.with_cycles(*cycles))
         self._longer = extension / seconds
         unsettled = float(shares.mean())
         narrow = self.examine.narrow_seconds
@@ -555,7 +555,7 @@ def classified(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts
         scan.plan.max_doublings,
         loop=phases.repeated,
     )
-    verdicts = of_cycles.with_cycles(
+    verdicts = cycle_exponents.with_cycles(
         scan.cycle, scan.system, points.params, last.bends, last.verdicts
     )
     return last.points, verdicts

@@ -21,7 +21,11 @@ import numpy as np
 from statmech_attn.batches import lanes_for, once, require_native
 from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams.axes import Axes
-from statmech_attn.dynamics.diagrams.confirming import Confirming, ends, REPEATS
+from statmech_attn.dynamics.diagrams.confirmation_rounds import (
+    Confirming,
+    ends,
+    REPEATS,
+)
 from statmech_attn.dynamics.diagrams.points import Points, Verdicts
 from statmech_attn.dynamics.diagrams.refinement import Cells, Grid
 from statmech_attn.dynamics.diagrams.rows import (

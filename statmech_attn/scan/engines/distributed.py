@@ -26,7 +26,7 @@ from distributed import Client, Future, KilledWorker, LocalCluster, Security
 from distributed.comm.addressing import parse_host_port
 
 from statmech_attn import storage
-from statmech_attn.scan import guarded
+from statmech_attn.scan import chunk_computation
 from statmech_attn.scan.engines import remote
 from statmech_attn.scan.engines.engine import Engine
 from statmech_attn.scan.folder import Folder
@@ -170,7 +170,7 @@ class _Run:
     def _payload(self, chunk: Chunk) -> Any:
         try:
             return self._session.payload(chunk)
-        except guarded.ERRORS as error:
+        except chunk_computation.ERRORS as error:
             return error
 
     def _wait(self) -> None:
@@ -204,7 +204,7 @@ class _Run:
         if answer is None:
             self._session.drop(chunk)
         elif answer.computed is None:
-            self._submit(chunk, guarded.units(chunk, self._session.work.unit))
+            self._submit(chunk, chunk_computation.units(chunk, self._session.work.unit))
         else:
             self._keep(chunk, answer)
 

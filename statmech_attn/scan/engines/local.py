@@ -11,7 +11,7 @@ import xarray as xr
 
 from statmech_attn.batches import limited, on_cpu, workers
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import guarded
+from statmech_attn.scan import chunk_computation
 from statmech_attn.scan.engines.engine import Engine
 from statmech_attn.scan.results import first_round, Memory
 from statmech_attn.scan.session import Session
@@ -98,7 +98,7 @@ def _worker(session: Session) -> None:
 def _compute_one(session: Session, chunk: Chunk) -> None:
     tick, uncounted = _ticking(session, chunk)
     try:
-        result = guarded.compute(
+        result = chunk_computation.compute(
             session.work,
             chunk,
             session.payload,

@@ -16,9 +16,9 @@ import cloudpickle
 
 from statmech_attn import storage
 from statmech_attn.batches import limited, runtime
-from statmech_attn.scan import guarded
+from statmech_attn.scan import chunk_computation
+from statmech_attn.scan.chunk_computation import Computed
 from statmech_attn.scan.folder import MANIFEST
-from statmech_attn.scan.guarded import Computed
 from statmech_attn.scan.work import Chunk, Stopped, Work
 
 
@@ -65,7 +65,11 @@ def compute(packed: bytes) -> Answer | None:
 
     if order.run in _stopped:
         return None
-    way = guarded.together if order.chunk in order.payloads else guarded.one_by_one
+    way = (
+        chunk_computation.together
+        if order.chunk in order.payloads
+        else chunk_computation.one_by_one
+    )
     with limited(1), _one_at_a_time if work.alone else nullcontext():
         try:
             numbers = way(work, order.chunk, payload, tick, _shared(order.folder))

@@ -3,7 +3,7 @@
 import jax
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import curves, estimates, Learning
+from statmech_attn.bpkr import estimates, Learning, learning_curves as curves
 from statmech_attn.montecarlo import posteriors
 from statmech_attn.reporting import Silent
 from statmech_attn.studies.files import spec

@@ -38,9 +38,9 @@ from scipy.linalg import solve_triangular
 from scipy.special import erf, ndtr
 
 from statmech_attn.dmft.extensive import LoadedNetwork, Trajectory, Values
-from statmech_attn.dmft.extensive.loaded import Cells, cells, temperatures
-from statmech_attn.dmft.extensive.order import add_token, attend, first_token
+from statmech_attn.dmft.extensive.loaded_network import Cells, cells, temperatures
 from statmech_attn.dmft.extensive.results import values
+from statmech_attn.dmft.extensive.two_time_order import add_token, attend, first_token
 
 
 MAX_NODES = 16  # of one direction of the noise

@@ -13,7 +13,7 @@ from statmech_attn.dynamics import diagram, diagrams, PHASES, System
 from statmech_attn.dynamics.diagrams import explain, Plan, WITHOUT_SECTION
 from statmech_attn.dynamics.diagrams.work import GridWork
 from statmech_attn.presentation import quantity
-from statmech_attn.scan import producing
+from statmech_attn.scan import jobs
 from statmech_attn.scan.signals import Unfinished
 from statmech_attn.storage import StorageError
 
@@ -123,7 +123,7 @@ def test_a_killed_diagram_goes_on_and_its_file_is_the_one_in_memory(
         raise Unfinished("stopped", 130)
 
     with monkeypatch.context() as patch:
-        patch.setattr(producing, "_merge_once", killed)
+        patch.setattr(jobs, "_merge_once", killed)
         with pytest.raises(Unfinished):
             henon_diagram(file=file)
     assert not file.exists()

@@ -18,8 +18,8 @@ from statmech_attn.dynamics.diagrams import (
     Scan,
     variables,
 )
-from statmech_attn.dynamics.diagrams.confirm import edges, LOOKS, watched
 from statmech_attn.dynamics.diagrams.diagram import diagram
+from statmech_attn.dynamics.diagrams.doubtful_verdicts import edges, LOOKS, watched
 from statmech_attn.dynamics.diagrams.lifetimes import (
     at_risk,
     DOUBT,

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage, studies
-from statmech_attn.scan import producing, signals
+from statmech_attn.scan import jobs, signals
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.folder import Folder, Manifest
 from statmech_attn.storage import StorageError
@@ -48,7 +48,7 @@ def begun(place: Path) -> Path:
     study, text = studies.load(place / "study.toml")
     output = place / "out.h5"
     stop, silent = signals.Stop(), studies.Silent()
-    task = producing._Task(
+    task = jobs._Task(
         results.job(study, text),
         output,
         silent,
@@ -57,7 +57,7 @@ def begun(place: Path) -> Path:
         stop,
         signals.Signals(stop, silent),
     )
-    producing._opened(task, producing.chunks_of(output), 1)
+    jobs._opened(task, jobs.chunks_of(output), 1)
     return output
 
 
@@ -91,7 +91,7 @@ def test_an_edited_file_does_not_go_on(place):
 
 
 def test_a_folder_is_opened_from_elsewhere(place, tmp_path, monkeypatch):
-    chunks = producing.chunks_of(begun(place)).absolute()
+    chunks = jobs.chunks_of(begun(place)).absolute()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)

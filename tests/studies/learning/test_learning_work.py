@@ -6,7 +6,7 @@ import pytest
 
 from statmech_attn import studies
 from statmech_attn.bpkr import predictor, saddle, saddle_points
-from statmech_attn.scan import guarded
+from statmech_attn.scan import chunk_computation
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.scan.work import Chunk, RAISED, Stopped
 
@@ -105,7 +105,9 @@ def test_a_point_that_raises_is_marked_and_leaves_its_neighbours(
     monkeypatch.setattr(saddle_points, "derivatives", differentiated)
     monkeypatch.setattr(predictor, "theory", refused)
     monkeypatch.setattr(saddle, "solve", counted)
-    found = guarded.compute(saddles, chunk(0, 3), lambda _: None, nothing, None)
+    found = chunk_computation.compute(
+        saddles, chunk(0, 3), lambda _: None, nothing, None
+    )
     assert found.failures == {
         1: (RAISED, "K + T is not positive definite: for a test.")
     }

@@ -205,7 +205,7 @@ def test_chunks_of_an_own_system_run_no_code_unasked(folder, write, monkeypatch)
         raise StorageError("stopped")
 
     with monkeypatch.context() as patch:
-        patch.setattr("statmech_attn.scan.producing._compute_chunks", stop)
+        patch.setattr("statmech_attn.scan.jobs._compute_chunks", stop)
         with pytest.raises(StorageError, match="stopped"):
             studies.compute(study, text, output, points_per_chunk=2)
     with pytest.raises(StorageError, match="names the code maps.py:henon"):

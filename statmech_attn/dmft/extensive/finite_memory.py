@@ -20,11 +20,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from statmech_attn.dmft.extensive.closed import COARSE, draw, Fields, grown
+from statmech_attn.dmft.extensive.closed_recursion import COARSE, draw, Fields, grown
 from statmech_attn.dmft.extensive.ensembles import Ensemble
 from statmech_attn.dmft.extensive.gaussian import Rule, rule
-from statmech_attn.dmft.extensive.loaded import Cells, cells, LoadedNetwork
-from statmech_attn.dmft.extensive.order import add_token, attend, Order
+from statmech_attn.dmft.extensive.loaded_network import Cells, cells, LoadedNetwork
+from statmech_attn.dmft.extensive.two_time_order import add_token, attend, Order
 from statmech_attn.dmft.network import clock_period, Network
 from statmech_attn.dynamics import System
 

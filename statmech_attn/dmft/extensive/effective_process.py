@@ -27,16 +27,21 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
-from statmech_attn.dmft.extensive.closed import closed
-from statmech_attn.dmft.extensive.loaded import (
+from statmech_attn.dmft.extensive.closed_recursion import closed
+from statmech_attn.dmft.extensive.loaded_network import (
     Cells,
     cells,
     check_steps,
     LoadedNetwork,
     temperatures,
 )
-from statmech_attn.dmft.extensive.order import add_token, attend, first_token, Order
 from statmech_attn.dmft.extensive.results import Trajectory, Values, values
+from statmech_attn.dmft.extensive.two_time_order import (
+    add_token,
+    attend,
+    first_token,
+    Order,
+)
 from statmech_attn.statistics import standard_error
 
 

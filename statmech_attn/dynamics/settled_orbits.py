@@ -18,12 +18,12 @@ from jaxtyping import PyTree
 from scipy.spatial import KDTree
 
 from statmech_attn import presentation
-from statmech_attn.dynamics.following import (
+from statmech_attn.dynamics.matching import resolution, set_distance
+from statmech_attn.dynamics.orbit_follower import (
     Follower,
     put,
     Search,
 )
-from statmech_attn.dynamics.matching import resolution, set_distance
 from statmech_attn.dynamics.phases import EXACT, HORIZON
 from statmech_attn.dynamics.starts import side_by_side, starts_of, warn_of_readings
 from statmech_attn.dynamics.systems import count_of, System

@@ -24,7 +24,7 @@ from statmech_attn.montecarlo.dataset import (
     stationary,
     VARIABLES,
 )
-from statmech_attn.montecarlo.runs import (
+from statmech_attn.montecarlo.run_blocks import (
     AVERAGES,
     layout,
     Moments,
@@ -32,7 +32,7 @@ from statmech_attn.montecarlo.runs import (
     rows_of_a_call,
     Simulator,
 )
-from statmech_attn.montecarlo.simulate import (
+from statmech_attn.montecarlo.simulation import (
     check_simulation,
     point_keys,
     Simulation,

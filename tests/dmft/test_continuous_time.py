@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics
-from statmech_attn.dmft.continuous import _chebyshev
+from statmech_attn.dmft.continuous_time import _chebyshev
 
 
 FILE = dmft.load("poclopez-pe2")

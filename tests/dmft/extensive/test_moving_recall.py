@@ -8,7 +8,7 @@ import pytest
 
 from statmech_attn import dmft
 from statmech_attn.dmft import extensive
-from statmech_attn.dmft.extensive.moving import FINE, Moving
+from statmech_attn.dmft.extensive.moving_recall import FINE, Moving
 
 
 ONE = dmft.site_classes(np.ones((4, 1, 1)))

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from statmech_attn import cli, extras, storage
-from statmech_attn.explore import export, exported, page
+from statmech_attn.explore import export, page, standalone_page
 
 
 def held(text: str) -> tuple[dict, dict[str, np.ndarray]]:
@@ -67,8 +67,8 @@ def test_a_line_is_held_whole(line, tmp_path):
 
 
 def test_large_scans_hold_counts(line, tmp_path, monkeypatch):
-    monkeypatch.setattr(exported, "SAMPLES", 10)
-    monkeypatch.setattr(exported, "COLUMNS", 16)
+    monkeypatch.setattr(standalone_page, "SAMPLES", 10)
+    monkeypatch.setattr(standalone_page, "COLUMNS", 16)
     export(line, tmp_path / "page.html")
     _, arrays = held((tmp_path / "page.html").read_text())
     assert arrays["counts_section"].shape == (10, 1024)
@@ -81,8 +81,8 @@ def test_large_scans_hold_counts(line, tmp_path, monkeypatch):
 
 
 def test_many_points_hold_columns_of_them(line, tmp_path, monkeypatch):
-    monkeypatch.setattr(exported, "POINTS", 16)
-    monkeypatch.setattr(exported, "COLUMNS", 8)
+    monkeypatch.setattr(standalone_page, "POINTS", 16)
+    monkeypatch.setattr(standalone_page, "COLUMNS", 8)
     export(line, tmp_path / "page.html")
     header, arrays = held((tmp_path / "page.html").read_text())
     assert header["width"] == 4
@@ -111,7 +111,7 @@ def test_a_plane_is_held(plane, tmp_path):
 
 
 def test_a_large_plane_holds_every_so_many_of_its_rows(plane, tmp_path, monkeypatch):
-    monkeypatch.setattr(exported, "NUMBERS", 30)  # of 4 maps of 7 by 5 points
+    monkeypatch.setattr(standalone_page, "NUMBERS", 30)  # of 4 maps of 7 by 5 points
     export(plane, tmp_path / "page.html")
     _, arrays = held((tmp_path / "page.html").read_text())
     assert arrays["map_phase"].shape == (2, 3)
@@ -153,7 +153,7 @@ def test_what_is_no_result_is_one_line(tmp_path, monkeypatch):
     package = sys.modules["statmech_attn.explore"]
     for name in ("explore", "Explorer"):
         monkeypatch.delitem(vars(package), name, raising=False)
-    monkeypatch.delitem(sys.modules, f"{package.__name__}.running", raising=False)
+    monkeypatch.delitem(sys.modules, f"{package.__name__}.explorer", raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = CliRunner().invoke(cli.app, ["explore", str(tmp_path / "no.h5")])
     needed = extras.needed("explore", "uvicorn", "explore")

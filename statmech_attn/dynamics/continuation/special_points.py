@@ -26,8 +26,7 @@ from statmech_attn.dynamics.continuation.arclength import (
     place_on_step,
     Point,
 )
-from statmech_attn.dynamics.continuation.cycles import minimal_period, multipliers
-from statmech_attn.dynamics.continuation.locate import (
+from statmech_attn.dynamics.continuation.augmented_systems import (
     BRANCHING,
     DOUBLING,
     FOLD,
@@ -36,6 +35,7 @@ from statmech_attn.dynamics.continuation.locate import (
     Located,
     TORUS,
 )
+from statmech_attn.dynamics.continuation.cycles import minimal_period, multipliers
 from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.labels import Variable

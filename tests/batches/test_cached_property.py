@@ -3,7 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from statmech_attn.batches.once import once
+from statmech_attn.batches.cached_property import once
 
 
 class Study:

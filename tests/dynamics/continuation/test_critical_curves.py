@@ -12,11 +12,11 @@ from statmech_attn.dynamics import rotation, tongues
 from statmech_attn.dynamics.continuation import (
     codimension_two,
     critical_curve,
-    extended,
+    extended_systems,
     Problem,
     Settings,
 )
-from statmech_attn.dynamics.continuation.curves import CURVE_RESULTS
+from statmech_attn.dynamics.continuation.critical_curves import CURVE_RESULTS
 
 
 EXACT = 1e-9
@@ -154,7 +154,7 @@ def test_the_cubics_cusp(cubic_curves):
 
 
 def test_the_sign_of_b_is_that_for_the_vector_of_the_curve():
-    system, u = extended.start_of(FIXED, jnp.array([-0.5]), 0.25, "fold", "q")
+    system, u = extended_systems.start_of(FIXED, jnp.array([-0.5]), 0.25, "fold", "q")
     parts = system.parts(u)
     back = parts._replace(vector=-parts.vector)
     b = codimension_two.coefficient(system, parts)

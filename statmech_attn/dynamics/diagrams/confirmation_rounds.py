@@ -1,7 +1,7 @@
 """Doubtful points of a diagram, run again in rounds of their own.
 
 The rounds of the scan come first.  Then come the rows that others make doubtful
-(`confirm`); and as long as some of them leave what they were said to be, the rows that
+(`doubtful_verdicts`); and as long as some of them lose their verdict, the rows that
 those make doubtful.  Rows that are still too likely transients (`lifetimes.at_risk`)
 are followed further, each time for as long as before, those first that were followed
 least.  A row says how many of its perturbed starts kept to the verdict; where one did
@@ -20,7 +20,7 @@ import numpy as np
 
 from statmech_attn.batches import limited, once
 from statmech_attn.dynamics import phases
-from statmech_attn.dynamics.diagrams import confirm, lifetimes
+from statmech_attn.dynamics.diagrams import doubtful_verdicts, lifetimes
 from statmech_attn.dynamics.diagrams.points import Points
 from statmech_attn.dynamics.diagrams.rows import (
     Diagram,
@@ -59,7 +59,7 @@ class Asked(NamedTuple):
     @property
     def looks(self) -> tuple[float, ...]:
         """Parts of the further steps after which orbits are asked."""
-        return (1.0,) if self.done else confirm.LOOKS
+        return (1.0,) if self.done else doubtful_verdicts.LOOKS
 
 
 class Repeats(NamedTuple):
@@ -193,7 +193,7 @@ class Confirming(OneRound):
         rounds = 1 + math.ceil(math.log2(max(again.horizon / self._first(), 1)))
         look = scan.glance_steps + scan.window_steps(0)
         until_settled = 2 * scan.window_steps(plan.max_doublings)
-        tangent = (len(confirm.LOOKS) + rounds - 1) * look + until_settled
+        tangent = (len(doubtful_verdicts.LOOKS) + rounds - 1) * look + until_settled
         batches = -(-points * again.starts // scan.lanes)
         return batches * (again.horizon * times.step + tangent * times.tangent_step)
 
@@ -227,7 +227,7 @@ class Confirming(OneRound):
         if not self.diagram.plan.exponents:
             return of_scan
         looked = self._looked(of_scan, results)
-        doubt = confirm.doubtful(looked.said, self._pairs()) & ~looked.run
+        doubt = doubtful_verdicts.doubtful(looked.said, self._pairs()) & ~looked.run
         doubt |= (looked.chance >= lifetimes.DOUBT) & looked.run & ~looked.gone
         changed = {
             "doubtful": doubt.astype(np.int8),
@@ -277,7 +277,7 @@ class Confirming(OneRound):
     def _pairs(self) -> np.ndarray:
         """Neighbouring rows; those of one start with those of the same."""
         starts = self.diagram.starts
-        pairs = confirm.edges(self.index())[:, None] * starts
+        pairs = doubtful_verdicts.edges(self.index())[:, None] * starts
         return (pairs + np.arange(starts)[:, None]).reshape(-1, 2)
 
     def _first(self) -> int:
@@ -291,7 +291,7 @@ class Confirming(OneRound):
         again = self.diagram.again
         assert again is not None and again.horizon is not None
         looked = self._looked(self.scan_rows(earlier), earlier)
-        doubt = confirm.doubtful(looked.said, self._pairs())
+        doubt = doubtful_verdicts.doubtful(looked.said, self._pairs())
         doubt |= looked.said[0] == phases.TRANSIENT
         steps = looked.repeats.horizon
         likely = np.maximum(looked.chance, looked.late)
@@ -323,7 +323,9 @@ class Confirming(OneRound):
         said = np.repeat(payload["said"].T, starts, axis=1)
         _, _, further = asked = payload["asked"]
         report = lambda steps: tick(steps / (starts * further))
-        watched = confirm.watched(self.scan, points, said, further, report, asked.looks)
+        watched = doubtful_verdicts.watched(
+            self.scan, points, said, further, report, asked.looks
+        )
         stayed = watched.stayed.reshape(-1, starts)
         settled = np.split(watched.settled, len(stayed), axis=1)
         rows = [

@@ -21,7 +21,7 @@ from statmech_attn.dynamics.continuation.branches import (
     Solution,
 )
 from statmech_attn.dynamics.continuation.problem import Problem
-from statmech_attn.dynamics.continuation.special import SpecialPoint
+from statmech_attn.dynamics.continuation.special_points import SpecialPoint
 from statmech_attn.dynamics.options import Settings
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from statmech_attn import studies
 from statmech_attn.dynamics import PHASES
-from statmech_attn.dynamics.diagrams.confirm import doubtful, edges
+from statmech_attn.dynamics.diagrams.doubtful_verdicts import doubtful, edges
 
 
 FIXED, TORUS, CHAOS, TRANSIENT = (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn.dynamics import classify, cycle_spectrum, lyapunov_spectrum, System
-from statmech_attn.dynamics.structure import finite_exponents
+from statmech_attn.dynamics.finite_exponents import finite_exponents
 
 
 W = np.random.default_rng(0).normal(size=(4, 2))

@@ -2,8 +2,8 @@ r"""Many runs of a network of N spins, with bounded memory (docs/theory/dmft.md,
 
 A simulated token has sampled class means instead of tanh h_c; attention and window are
 those of the theory (`dmft.mean_field.receive`), so the physics is written once.  Runs
-are done a block at a time (`runs`) and reduced on the way: per step the mean and the
-unbiased spread over runs, per run the time averages after the transient.
+are done a block at a time (`run_blocks`) and reduced on the way: per step the mean and
+the unbiased spread over runs, per run the time averages after the transient.
 
     batch of the parameters   *batch         (any trailing axes, as in theory)
     runs                      one more trailing axis
@@ -24,7 +24,7 @@ from statmech_attn.dmft import Network, Observation, Parameters, Patterns, State
 from statmech_attn.labels import Variable
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.montecarlo.randomness import address, seed_words, Words
-from statmech_attn.montecarlo.runs import (
+from statmech_attn.montecarlo.run_blocks import (
     AVERAGES,
     Layout,
     layout,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from statmech_attn.dynamics.diagrams import contents
+from statmech_attn.dynamics.diagrams import diagram_variables
 from statmech_attn.dynamics.observables import OBSERVABLES
 from statmech_attn.dynamics.phases import PHASES
 from statmech_attn.labels import STEP, Variable, Variables
@@ -39,7 +39,7 @@ _ROWS = (
         "phase", "slot", "phase of the orbit", "1", "phase", group="", flags=PHASES
     ),
     *(
-        contents.VARIABLES.variable(name)._replace(dims="slot")
+        diagram_variables.VARIABLES.variable(name)._replace(dims="slot")
         for name in ("rotation_number", "rotation_error", "rotation_oriented")
     ),
     Variable(

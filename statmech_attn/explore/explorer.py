@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from statmech_attn import extras, storage
-from statmech_attn.explore import private
+from statmech_attn.explore import private_files
 
 
 try:
@@ -96,7 +96,7 @@ class Explorer:
         Returns:
             Its path, which unlike the address may stand on a command line.
         """
-        return private.redirect(self.address)
+        return private_files.redirect(self.address)
 
     def close(self) -> None:
         """End the server and what it computes."""

@@ -1,6 +1,6 @@
 r"""Curves of fold, period-doubling and Neimark-Sacker points in two parameters.
 
-The zeros of an extended system (`extended`, docs/theory/two_parameters.md, section 3)
+The zeros of an extended system (`extended_systems`; docs/theory/two_parameters.md, 3)
 are followed by pseudo-arclength.  Every point carries the normal-form coefficient and
 the multipliers of its cycle; between points, changes of sign of the test functions
 (`codimension_two`) are closed in on along the curve, and named.
@@ -21,7 +21,7 @@ from jaxtyping import Complex, Float, PyTree
 from scipy import optimize
 
 from statmech_attn import presentation
-from statmech_attn.dynamics.continuation import codimension_two, extended
+from statmech_attn.dynamics.continuation import codimension_two, extended_systems
 from statmech_attn.dynamics.continuation.arclength import (
     Curve,
     follow,
@@ -30,7 +30,7 @@ from statmech_attn.dynamics.continuation.arclength import (
     Point,
 )
 from statmech_attn.dynamics.continuation.codimension_two import Linear
-from statmech_attn.dynamics.continuation.extended import (
+from statmech_attn.dynamics.continuation.extended_systems import (
     Extended,
     NEIMARK_SACKER,
     Parts,
@@ -356,7 +356,7 @@ def critical_curve(
         >>> [found.name for found in curve.codimension_two]
         ['cusp']
     """
-    system, start = extended.start_of(problem, state, value, kind, second)
+    system, start = extended_systems.start_of(problem, state, value, kind, second)
     lengths = np.ones(start.size)
     lengths[-2:] = scales
     allowed = None if inside is None else lambda u: inside(*map(float, u[-2:]))

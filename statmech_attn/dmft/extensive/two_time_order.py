@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from statmech_attn.dmft.extensive.ensembles import K, O, Q, V
-from statmech_attn.dmft.extensive.loaded import Cells, LoadedNetwork
+from statmech_attn.dmft.extensive.loaded_network import Cells, LoadedNetwork
 
 
 class Order(eqx.Module):

@@ -9,14 +9,16 @@ from scipy.stats import binomtest
 from statmech_attn.batches import lanes, rng
 from statmech_attn.dynamics import (
     arrival_rate,
-    attractors,
     find_attractors,
     Search,
     settle,
+    settled_orbits,
     System,
     wilson,
 )
-from statmech_attn.dynamics.attractors import (
+from statmech_attn.dynamics.basins import STABILITY
+from statmech_attn.dynamics.orbit_follower import Follower
+from statmech_attn.dynamics.settled_orbits import (
     CYCLE,
     follow_with,
     GONE,
@@ -24,8 +26,6 @@ from statmech_attn.dynamics.attractors import (
     left_to_go,
     REGULAR,
 )
-from statmech_attn.dynamics.basins import STABILITY
-from statmech_attn.dynamics.following import Follower
 
 
 CHANCE = 1e-3  # of a false alarm, divided by the number of comparisons of a test
@@ -190,14 +190,14 @@ def test_lifetimes_are_exact_where_rounding_depends_on_the_width(monkeypatch):
         return jnp.where(off > 0, 0.5 * x, chaos), off
 
     stored = [[] for _ in range(64)]
-    add = attractors.Windows.add
+    add = settled_orbits.Windows.add
 
     def store(self, lanes, part, record, place):
         for i, lane in enumerate(lanes):
             stored[lane].append(np.array(record[:, :150, i]))
         add(self, lanes, part, record, place)
 
-    monkeypatch.setattr(attractors.Windows, "add", store)
+    monkeypatch.setattr(settled_orbits.Windows, "add", store)
     search = Search(2_000, record=256)
     orbits = settle(step, starts, search=search)
     arrived = np.flatnonzero(orbits.ended & orbits.exact & (orbits.lifetime > 0))

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import presentation
-from statmech_attn.dmft.extensive.loaded import LoadedNetwork
+from statmech_attn.dmft.extensive.loaded_network import LoadedNetwork
 from statmech_attn.dmft.extensive.stationary import (
     Capacity,
     check_stationary,

@@ -5,14 +5,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from statmech_attn.explore.computable import Uncomputable
+from statmech_attn.explore.cancellation import first_line
 from statmech_attn.explore.files import File
 from statmech_attn.explore.line import Line
 from statmech_attn.explore.live import Live
 from statmech_attn.explore.plane import Plane
 from statmech_attn.explore.sheets import Sheet, sheet_of
 from statmech_attn.explore.solving import Solving
-from statmech_attn.explore.stopping import first_line
+from statmech_attn.explore.stored_study import Uncomputable
 
 
 COMPUTED = {  # by what the points of a kind of file are computed

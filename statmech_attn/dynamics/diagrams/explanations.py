@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.dynamics import phases
+from statmech_attn.dynamics.explanations import Verdict, why
 from statmech_attn.dynamics.phases import PHASES, REASONS
-from statmech_attn.dynamics.sentences import Verdict, why
 from statmech_attn.labels import counted, unit_of
 from statmech_attn.presentation import quantity
 

@@ -9,7 +9,7 @@ import numpy as np
 from statmech_attn.batches import batches, on_cpu, Stage
 from statmech_attn.dynamics import cycles, frames, phases
 from statmech_attn.dynamics.diagrams.points import Bend, joined, Points, put, Verdicts
-from statmech_attn.dynamics.structure import finite_exponents
+from statmech_attn.dynamics.finite_exponents import finite_exponents
 from statmech_attn.dynamics.systems import System
 
 

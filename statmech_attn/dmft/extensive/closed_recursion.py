@@ -19,15 +19,20 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from statmech_attn.dmft.extensive.gaussian import mean_and_slope, product, Rule, rule
-from statmech_attn.dmft.extensive.loaded import (
+from statmech_attn.dmft.extensive.loaded_network import (
     Cells,
     cells,
     check_steps,
     LoadedNetwork,
     temperatures,
 )
-from statmech_attn.dmft.extensive.order import add_token, attend, first_token, Order
 from statmech_attn.dmft.extensive.results import Trajectory, Values, values
+from statmech_attn.dmft.extensive.two_time_order import (
+    add_token,
+    attend,
+    first_token,
+    Order,
+)
 from statmech_attn.statistics import rounding
 
 
