@@ -44,7 +44,7 @@ def pages_of_beta(dataset: xr.Dataset) -> Pages:
 
 
 def _pages_of_own(dataset: xr.Dataset) -> Pages:
-    """The same, of the parameter of one's own system."""
+    """Pages of a scan over the parameter of one's own system."""
     return _pages(dataset, str(dataset.observed.dims[0]))
 
 
@@ -84,7 +84,7 @@ class Picture(NamedTuple):
         draw = self.draw
         return draw.rpartition(":")[2] if isinstance(draw, str) else draw.__name__
 
-    def drawn(self, page: xr.Dataset, **options: Any) -> Figure:
+    def figure(self, page: xr.Dataset, **options: Any) -> Figure:
         """The figure of one page.
 
         Args:
@@ -163,8 +163,8 @@ def _table(dataset: xr.Dataset) -> Sequence[Picture]:
     row = kinds.of_file(kind, dataset.dims)
     table = kinds.KINDS.part(row, "pictures") if row else None
     if not table:
-        known = ", ".join(kinds.KINDS.names())
-        raise ValueError(f"no pictures of kind {kind!r}; known kinds: {known}.")
+        names = ", ".join(kinds.KINDS.names())
+        raise ValueError(f"no pictures of kind {kind!r}; known kinds: {names}.")
     return table
 
 
@@ -175,7 +175,7 @@ def _drawn(
         if not picture.when(dataset) or (only is not None and picture.name not in only):
             continue
         for suffix, page in picture.pages(dataset):
-            yield f"{picture.name}{suffix}", picture.drawn(page)
+            yield f"{picture.name}{suffix}", picture.figure(page)
 
 
 def learning_pictures(
@@ -200,7 +200,7 @@ def learning_pictures(
     }
     for picture in ORDER_PARAMETER:
         if picture.when(dataset):
-            yield picture.name, picture.drawn(dataset, **options.get(picture.name, {}))
+            yield picture.name, picture.figure(dataset, **options.get(picture.name, {}))
 
 
 def pruning_pictures(dataset: xr.Dataset) -> Pictures:
