@@ -91,7 +91,7 @@ class Variable(NamedTuple):
 
     @property
     def endings(self) -> list[str]:
-        """Of all variables that it describes, its own first."""
+        """Endings of all variables that the row describes, its own first."""
         parts = self.parts or ("_stderr" if self.error else "")
         return ["", *parts.split()]
 
@@ -106,7 +106,7 @@ class Variable(NamedTuple):
         return (self.parts or "_stderr").split()[0]
 
     def in_steps(self, unit: str) -> "Variable":
-        """The same of a result whose steps are called so."""
+        """This label for a result whose steps are called `unit`."""
         return self._replace(units=self.units.replace("{unit}", unit))
 
     def attributes(self) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class Variables:
         return tuple(self.variable(name).dims.split())
 
     def place(self, name: str) -> int:
-        """Where the row of a stored variable stands; after all for others."""
+        """Position of a stored variable's row in the table; the end for others."""
         if name in self._plain:
             return self.rows.index(self._plain[name])
         for pattern, row, _ in self._patterns:

@@ -64,7 +64,7 @@ def text(self: Any) -> str:
 
 
 def as_html(self: Any) -> str:
-    """The same as a table."""
+    """A result as a table of HTML."""
     rows = _lines(self)
     if rows is None:
         return f"<pre>{html.escape(_structure(self))}</pre>"

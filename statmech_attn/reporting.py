@@ -53,7 +53,7 @@ def duration(seconds: float) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Bytes as MiB or GiB."""
+    """A number of bytes in words, as MiB or GiB."""
     mib = n_bytes / 2**20
     return f"{mib / 1024:.2f} GiB" if mib >= 1024 else f"{mib:.3g} MiB"
 

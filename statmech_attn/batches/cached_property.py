@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class once(cached_property[T]):
-    """As `functools.cached_property`; other threads wait for the first.
+    """A `functools.cached_property` that one thread computes while others wait for it.
 
     Python 3.12's own computes it in each thread that asks before it is there.
 

@@ -244,7 +244,7 @@ def _on_parts(function: Callable, examples: Sequence[Any], places: tuple) -> Cal
         place.shard_shape(np.shape(x)),
         jax.dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True),  # keys
     )
-    whole = jax.eval_shape(function, *examples)
+    results = jax.eval_shape(function, *examples)
     parts = jax.eval_shape(function, *jax.tree.map(part, tuple(examples), places))
     spec = lambda x, y: PartitionSpec(
         *(None if n == m else "lanes" for n, m in zip(x.shape, y.shape, strict=True))
@@ -254,7 +254,7 @@ def _on_parts(function: Callable, examples: Sequence[Any], places: tuple) -> Cal
         function,
         mesh=mesh,
         in_specs=jax.tree.map(lambda p: p.spec, places),
-        out_specs=jax.tree.map(spec, whole, parts),
+        out_specs=jax.tree.map(spec, results, parts),
         check_vma=False,
     )
 
@@ -262,10 +262,10 @@ def _on_parts(function: Callable, examples: Sequence[Any], places: tuple) -> Cal
 class Natively:
     """A native program of batches of some width, and what XLA makes of its results."""
 
-    def __init__(self, native: Any, rest: Compiled | None, lanes: int):
-        self._native, self._rest = native, rest
-        self.bytes = native.bytes(lanes) + (rest.bytes if rest else 0)
-        self.seconds = rest.seconds if rest else 0.0
+    def __init__(self, native: Any, fallback: Compiled | None, lanes: int):
+        self._native, self._rest = native, fallback
+        self.bytes = native.bytes(lanes) + (fallback.bytes if fallback else 0)
+        self.seconds = fallback.seconds if fallback else 0.0
 
     def __call__(self, *args: Any) -> Any:
         results = self._native(*args)
@@ -403,7 +403,7 @@ class Stage:
         return min(batches(n) * self.cost(n) / full for n in self._programs)
 
     def cost(self, lanes: int) -> float:
-        """Of a batch of this width, in points of full batches.
+        """Time of a batch of this width, in points of full batches.
 
         Args:
             lanes: width of the batch.
@@ -520,8 +520,8 @@ def run_all(
     pending: dict[Future, Any] = {pool.submit(job, item, stop): item for item in items}
     try:
         while pending:
-            done, _ = wait(pending, return_when=FIRST_COMPLETED, timeout=0.5)
-            for future in done:
+            finished, _ = wait(pending, return_when=FIRST_COMPLETED, timeout=0.5)
+            for future in finished:
                 yield pending.pop(future), future.result()
     finally:
         stop.set()

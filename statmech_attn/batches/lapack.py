@@ -65,7 +65,9 @@ def _loop(primitive, rank: int) -> Callable:
     def call(*operands, **parameters):
         batch = operands[0].shape[: operands[0].ndim - rank]
         flat = [x.reshape((-1,) + x.shape[len(batch) :]) for x in operands]
-        results = jax.lax.map(lambda one: primitive.bind(*one, **parameters), flat)
+        results = jax.lax.map(
+            lambda matrices: primitive.bind(*matrices, **parameters), flat
+        )
         return jax.tree.map(lambda x: x.reshape(batch + x.shape[1:]), results)
 
     return call

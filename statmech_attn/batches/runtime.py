@@ -85,7 +85,7 @@ def require_address_space() -> None:
 
 
 def cache_folder() -> Path:
-    """Where the package keeps what it would make anew for this user."""
+    """Folder of what the package would otherwise make anew for this user."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return root / "statmech_attn"
 

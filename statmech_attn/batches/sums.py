@@ -69,12 +69,12 @@ def add_products(
 
     def piece(j):
         part = lambda x: jax.lax.dynamic_slice_in_dim(x, j * PIECE, PIECE)
-        left, right = part(u), part(v)
-        return add_up(left[i] * right[i] for i in range(PIECE))
+        u_part, v_part = part(u), part(v)
+        return add_up(u_part[i] * v_part[i] for i in range(PIECE))
 
-    whole = add_loop(piece, count // PIECE)
-    rest = range(count - count % PIECE, count)
-    return add_up([whole, *(u[i] * v[i] for i in rest)])
+    total = add_loop(piece, count // PIECE)
+    remainder = range(count - count % PIECE, count)
+    return add_up([total, *(u[i] * v[i] for i in remainder)])
 
 
 def add_in_turns(
@@ -96,13 +96,13 @@ def add_in_turns(
         5050.0
     """
     count = u.shape[0]
-    whole = count - count % IN_A_TURN
-    by_turn = lambda x: x[:whole].reshape(-1, IN_A_TURN, *x.shape[1:])
+    full = count - count % IN_A_TURN
+    by_turn = lambda x: x[:full].reshape(-1, IN_A_TURN, *x.shape[1:])
 
     def turn(total, part):
-        left, right = part
-        return add_up([total, *(left[i] * right[i] for i in range(IN_A_TURN))]), None
+        u_part, v_part = part
+        return add_up([total, *(u_part[i] * v_part[i] for i in range(IN_A_TURN))]), None
 
     nothing = jnp.zeros_like(u[0] * v[0])
     total, _ = jax.lax.scan(turn, nothing, (by_turn(u), by_turn(v)))
-    return add_up([total, *(u[i] * v[i] for i in range(whole, count))])
+    return add_up([total, *(u[i] * v[i] for i in range(full, count))])

@@ -157,7 +157,7 @@ class Kernels(eqx.Module):
         return Partial(contracted, self.blocks), call
 
     def masked(self, known: Float[Array, " P"]) -> "Kernels":
-        """The same with input zero for the training examples where `known` is 0.
+        """These kernels with input zero for training examples where `known` is 0.
 
         Args:
             known: 1 for the examples that stay, 0 for the others.
@@ -166,13 +166,13 @@ class Kernels(eqx.Module):
         return Kernels(blocks, linear=self.linear)
 
     def beside(self, training: "Kernels") -> "Kernels":
-        """The same without kernels with training examples that are none (`masked`).
+        """These kernels without entries for masked training examples (`masked`).
 
         Args:
             training: kernels of the training examples.
         """
-        known = (training.own != 0).any(axis=(0, 1))
-        return Kernels(self.blocks * known, self.own, linear=self.linear)
+        is_example = (training.own != 0).any(axis=(0, 1))
+        return Kernels(self.blocks * is_example, self.own, linear=self.linear)
 
     def along(self, basis: Float[Array, "P r"]) -> "Kernels":
         """Beside combinations of the training examples.
@@ -257,22 +257,22 @@ def activation_kernels(
         )
     counts = sizes_of.head_counts(heads)
     shares = sizes_of.path_shares(counts, sizes_of.skips(skip, len(counts)))
-    given = [jnp.asarray(x, float) for x in (xi, xi if train is None else train)]
-    for x in given:
-        if x.ndim != 3 or x.shape[1:] != (given[1].shape[1], shares.size):
+    inputs = [jnp.asarray(x, float) for x in (xi, xi if train is None else train)]
+    for x in inputs:
+        if x.ndim != 3 or x.shape[1:] != (inputs[1].shape[1], shares.size):
             raise ValueError(
                 f"xi must have shape (P, N_0, {shares.size}), one column per path of "
                 f"heads = {counts}, with one N_0; got {x.shape}."
             )
-    factor = math.sqrt(variance / given[1].shape[1])
-    left = given[0] * factor
-    right = left if train is None else given[1] * factor
+    factor = math.sqrt(variance / inputs[1].shape[1])
+    scaled = inputs[0] * factor
+    scaled_train = scaled if train is None else inputs[1] * factor
     phi = ACTIVATIONS[activation]
-    s, t = (jnp.einsum("pia,pia->ap", x, x) for x in (left, right))
+    s, t = (jnp.einsum("pia,pia->ap", x, x) for x in (scaled, scaled_train))
     c = 1 / np.sqrt(shares)
     cc = jnp.asarray(np.outer(c, c))
-    r = kernels.path_path(left, right)
+    r = kernels.path_path(scaled, scaled_train)
     blocks = cc[:, :, None, None] * phi(r, s[:, None, :, None], t[None, :, None, :])
-    with_itself = kernels.self_path_path(left)[..., 0]
+    with_itself = kernels.self_path_path(scaled)[..., 0]
     with_itself = cc[:, :, None] * phi(with_itself, s[:, None], s[None])
     return Kernels(blocks, with_itself, linear=activation == "linear")

@@ -310,8 +310,8 @@ def attention_of(
         >>> omega.heads, omega.layers[0][0, 0, :, 1].tolist()
         ((2, 1), [0.5, 0.5, 0.0, 0.0])
     """
-    given = heads_from_products([layer for layer in heads if layer is not None])
-    x = check_inputs(x, given)
+    nonlinear = heads_from_products([layer for layer in heads if layer is not None])
+    x = check_inputs(x, nonlinear)
     attended = jnp.ones((1, x.shape[2], x.shape[2]), bool)
     if real is not None:
         attended = attended & jnp.asarray(real)[:, :, None]
@@ -349,22 +349,24 @@ def forward(
         >>> forward(weights, jnp.ones((5, 3, 4)), heads).shape
         (5,)
     """
-    given = isinstance(heads, Attention)
-    x = heads.check(x) if given else check_inputs(x, heads)
+    is_attention = isinstance(heads, Attention)
+    x = heads.check(x) if is_attention else check_inputs(x, heads)
     hidden = jnp.einsum("ni,pit->pnt", weights.V_0, x) / math.sqrt(x.shape[1])
-    layers = heads.layers if given else heads
+    layers = heads.layers if is_attention else heads
     for V, layer, b in zip(weights.V, layers, skips_of(weights), strict=True):
         scale, below = math.sqrt(V.shape[2] * V.shape[0]), hidden
         if layer is None:
             hidden = jnp.einsum("mn,pnt->pmt", V[0], hidden) / scale
         else:
-            omegas = layer if given else (attention_matrix(x, head) for head in layer)
+            omegas = (
+                layer if is_attention else (attention_matrix(x, head) for head in layer)
+            )
             hidden = sum(
                 jnp.einsum("mn,pns,pst->pmt", v, below, omega) / scale
                 for v, omega in zip(V, omegas, strict=True)
             )
         hidden = hidden if b is None else b * below + hidden
-    real = heads.real if given else None
+    real = heads.real if is_attention else None
     read = jnp.einsum("pnt,pt->pn", hidden, readout_weights(readout, x, real))
     return (
         read
@@ -530,8 +532,8 @@ def skips_of(weights: Weights) -> Skip:
         (1, None)
     """
     none = lambda b: b is None or (isinstance(b, (int, float)) and b == 0)
-    given = weights.skip or (None,) * len(weights.V)
-    return tuple(None if none(b) else b for b in given)
+    factors = weights.skip or (None,) * len(weights.V)
+    return tuple(None if none(b) else b for b in factors)
 
 
 def _all_effective_weights(weights: Weights) -> list[Array]:

@@ -52,7 +52,7 @@ class Attention(eqx.Module):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(P, T)."""
+        """Number of inputs and of tokens, (P, T)."""
         layer = next(layer for layer in self.layers if layer is not None)
         _, examples, tokens, _ = layer.shape
         return examples, tokens
@@ -201,8 +201,10 @@ def readout_weights(
 
 def _is_token(readout: Any, tokens: int) -> TypeGuard[int]:
     """Whether this is the number of a token, counted from 0 or backwards from -1."""
-    whole = isinstance(readout, (int, np.integer)) and not isinstance(readout, bool)
-    return bool(whole and -tokens <= readout < tokens)
+    is_integer = isinstance(readout, (int, np.integer)) and not isinstance(
+        readout, bool
+    )
+    return bool(is_integer and -tokens <= readout < tokens)
 
 
 def _checked(omega: np.ndarray, real, number: int, queries: str) -> Array:
@@ -213,10 +215,10 @@ def _checked(omega: np.ndarray, real, number: int, queries: str) -> Array:
     if not wrong.max() <= SUM_TOLERANCE:
         turned = np.where(read[None, :, None, :], given.swapaxes(2, 3), 0.0)
         if _off(turned, read).max() <= SUM_TOLERANCE:
-            other = QUERIES[1 - QUERIES.index(queries)]
+            transposed = QUERIES[1 - QUERIES.index(queries)]
             raise ValueError(
                 f"attention: in layer {number} the weights add up to one over the "
-                f'other axis of the matrix; pass queries="{other}".'
+                f'other axis of the matrix; pass queries="{transposed}".'
             )
         head, example, query = map(int, np.unravel_index(np.argmax(wrong), wrong.shape))
         place = f"layer {number}, head {head}, example {example}"
@@ -246,6 +248,6 @@ def _checked(omega: np.ndarray, real, number: int, queries: str) -> Array:
 
 
 def _off(omega: np.ndarray, read: np.ndarray) -> np.ndarray:
-    """By how much the weights of every query that is read miss one; NaN comes first."""
+    """How far the weights of each query that is read are from a sum of one, else 0."""
     with np.errstate(invalid="ignore"):  # inf - inf
         return np.where(read, np.abs(omega.sum(axis=2) - 1), 0.0)

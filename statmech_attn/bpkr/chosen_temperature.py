@@ -138,15 +138,15 @@ def choose(
         >>> choose(right, [0.1, 1.0], {"seen": 2, "test": 2}, choices)[0].tolist()
         [1.0, 0.1]
     """
-    chosen, there, names = [], [], [*sets]
+    chosen, chosen_at, names = [], [], [*sets]
     for name in choices.values():
         by = right[..., names.index(name), : sets[name]].mean(-1)
         best = np.where(np.isnan(by), -np.inf, by).argmax(-1)
-        known = np.isfinite(by).any(-1)
-        chosen.append(np.where(known, np.asarray(temperatures)[best], np.nan))
+        resolved = np.isfinite(by).any(-1)
+        chosen.append(np.where(resolved, np.asarray(temperatures)[best], np.nan))
         index = best[..., None, None, None]
-        there.append(np.take_along_axis(right, index, -3)[..., 0, :, :])
-    return np.stack(chosen, -1), np.stack(there, -3)
+        chosen_at.append(np.take_along_axis(right, index, -3)[..., 0, :, :])
+    return np.stack(chosen, -1), np.stack(chosen_at, -3)
 
 
 def shares(

@@ -123,11 +123,11 @@ def require_known(
         rounding: `rounding_of_kernels` or `rounding_of_predictor`.
         what: is decided, for the message.
     """
-    known = lambda T: rounding(problem.at(temperature=T), U) <= KNOWN
+    resolved = lambda T: rounding(problem.at(temperature=T), U) <= KNOWN
     refused = float(problem.temperature)
-    if not isinstance(problem.xi, Kernels) or known(refused):
+    if not isinstance(problem.xi, Kernels) or resolved(refused):
         return
-    lowest = lowest_of(known, refused, _rounding_of_kernel(problem, U) / KNOWN)
+    lowest = lowest_of(resolved, refused, _rounding_of_kernel(problem, U) / KNOWN)
     named = "" if lowest is None else f"; T = {lowest:.2g} works"
     raise ValueError(
         f"rounding of the kernels decides {what} at T = {refused:.3g}: it needs more "

@@ -200,7 +200,7 @@ def _next_order(problem: Problem, point):
 
 
 def _exponent(problem: Problem, x):
-    """Phi and its Hessian."""
+    """The exponent Phi of the integrand, and its Hessian."""
     value, _, hessian = derivatives(problem, x)
     half = problem.widths.max() / 2
     return half * value, half * hessian

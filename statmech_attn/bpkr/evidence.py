@@ -104,17 +104,23 @@ def evidence(key: Key[Array, ""], draws: Draws) -> Evidence:
     keys = jax.random.split(key, chains)
     estimates = []
     for chain in range(chains):
-        others = jnp.delete(z, chain, axis=0).reshape(-1, n)
-        estimates.append(_bridge(keys[chain], posterior, z[chain], others, share))
+        other_chains = jnp.delete(z, chain, axis=0).reshape(-1, n)
+        estimates.append(_bridge(keys[chain], posterior, z[chain], other_chains, share))
     by_chain = np.asarray(jnp.stack(estimates)) + float(draws.posterior.outside)
     stderr = float(standard_error(by_chain))
     return Evidence(float(by_chain.mean()), stderr, by_chain)
 
 
 @eqx.filter_jit
-def _bridge(key, posterior: Law, z, others, share) -> Float[Array, ""]:
-    """One estimate: draws z of the posterior, as many of the normal law of `others`."""
-    mean, root = others.mean(axis=0), jnp.linalg.cholesky(jnp.cov(others.T, ddof=1))
+def _bridge(key, posterior: Law, z, other_chains, share) -> Float[Array, ""]:
+    """One estimate: draws z of the posterior, and as many of a normal law.
+
+    The normal law has the mean and covariance of the other chains.
+    """
+    mean, root = (
+        other_chains.mean(axis=0),
+        jnp.linalg.cholesky(jnp.cov(other_chains.T, ddof=1)),
+    )
     normal = jax.random.normal(key, z.shape)
     constant = jnp.log(jnp.diagonal(root)).sum()
 

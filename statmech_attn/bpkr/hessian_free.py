@@ -49,7 +49,7 @@ NEAR = 1e-2  # norm of the gradient below which single precision hides the gain
 
 
 class State(NamedTuple):
-    """Where the descent is.
+    """The point that the descent has reached, with its derivatives.
 
     Attributes:
         energy: E / N, with N the largest width.

@@ -70,7 +70,7 @@ class PathKernels(eqx.Module):
         return contracted(self.blocks, U)
 
     def masked(self, known: Float[Array, " P"]) -> "PathKernels":
-        """The same with input zero for the examples where `known` is 0, not 1.
+        """These kernels with input zero for the examples where `known` is 0, not 1.
 
         Args:
             known: 1 for the examples that stay, 0 for the others.
@@ -120,7 +120,7 @@ class PathFactors(eqx.Module):
         return self_kernel(self.xi, with_prefactor(U, self.scale))
 
     def masked(self, known: Float[Array, " P"]) -> "PathFactors":
-        """The same with input zero for the examples where `known` is 0, not 1.
+        """These factors with input zero for the examples where `known` is 0, not 1.
 
         Args:
             known: 1 for the examples that stay, 0 for the others.
@@ -149,8 +149,8 @@ class PathFactors(eqx.Module):
         def parts(pair):
             (a, k), (b, l) = (jnp.divmod(index, outputs) for index in pair)
             M = X[a].T @ AX[k, l, b]
-            left, right = M[below] / math.sqrt(2), M.T[below] / math.sqrt(2)
-            return jnp.concatenate([jnp.diagonal(M), left + right]), left - right
+            lower, upper = M[below] / math.sqrt(2), M.T[below] / math.sqrt(2)
+            return jnp.concatenate([jnp.diagonal(M), lower + upper]), lower - upper
 
         even, odd = jax.lax.map(parts, (jnp.asarray(rows), jnp.asarray(columns)))
         even, odd = even @ even.T, odd @ odd.T
@@ -531,7 +531,7 @@ def fitting_operator(
     form: str | None = None,
     memory_limit: int,
 ) -> Operator:
-    """The same in the cheaper form that fits in memory.
+    """Kernels of attention paths in the cheaper form that fits in memory.
 
     The factors are the inputs themselves: only what solves needs more memory.
 
@@ -568,7 +568,7 @@ def fits(
 def choose_form(
     n_examples, n_inputs, n_paths, outputs, *, form=None, steps=1.0, memory_limit
 ) -> str:
-    """The same where one must fit.
+    """Name of the cheaper form that fits in memory; an error where none does.
 
     Raises:
         ValueError: no form, or not the one asked for, fits into `memory_limit`.
@@ -595,7 +595,7 @@ def _entry(a, b):
 
 
 def _curvature(pairs, R) -> Float[Array, "m m"]:
-    """From Tr[A K_ab A K_cd] summed over both orders of ab and cd, and alpha K alpha.
+    """Hessian of the energy in U_1, from sums of Tr[A K_ab A K_cd] and alpha K alpha.
 
     An entry on the diagonal of U has no mirror image and is counted once.
     """

@@ -269,7 +269,9 @@ class LearningCurves(LearningPoints):
         self.key, self.corrections, self.samplers = key, corrections, samplers
         draw_key, self.chain_key = jax.random.split(key)
         largest = int(self.examples[-1])
-        self.chosen, self.shared = drawn(draw_key, available, largest, training_sets)
+        self.chosen, self.shared = drawn_examples(
+            draw_key, available, largest, training_sets
+        )
         self.estimates = ["gp", "saddle", *["corrected"] * corrections, *samplers]
         self._last: tuple[int, Problem] | None = None
 
@@ -282,8 +284,8 @@ class LearningCurves(LearningPoints):
             place["training_set"],
             int(self.examples[place["examples"]]),
         )
-        whole = self._whole(training_set).at(**self.of_grid(number))
-        problem, xi_test = truncated(whole, size), self.xi_test
+        problem = self._whole(training_set).at(**self.of_grid(number))
+        problem, xi_test = truncated(problem, size), self.xi_test
         if isinstance(xi_test, Kernels):
             xi_test = xi_test.among(self.chosen[training_set])
         theory = estimated(
@@ -365,8 +367,8 @@ def checked_sizes(examples: Sequence[int], available: int) -> Int[np.ndarray, " 
         [5, 20]
     """
     sizes = np.sort(np.ravel(examples))
-    whole = np.ndim(examples) == 1 and sizes.size and sizes.dtype.kind in "iu"
-    if not whole or sizes[0] < 1 or (np.diff(sizes) == 0).any():
+    integers = np.ndim(examples) == 1 and sizes.size and sizes.dtype.kind in "iu"
+    if not integers or sizes[0] < 1 or (np.diff(sizes) == 0).any():
         raise ValueError(
             "examples must be distinct whole numbers of training examples, at least 1; "
             f"got {np.ravel(examples).tolist()}."
@@ -403,14 +405,14 @@ def check_positive(problem: Problem) -> None:
         )
 
 
-def drawn(
+def drawn_examples(
     key: Key[Array, ""], available: int, size: int, sets: int
 ) -> tuple[Int[np.ndarray, "sets size"], bool]:
-    """Examples of every training set, and whether sets have examples in common.
+    """Draw the examples of every training set; say whether sets have some in common.
 
     Example:
         >>> import jax
-        >>> indices, shared = drawn(jax.random.key(0), 6, 3, 2)
+        >>> indices, shared = drawn_examples(jax.random.key(0), 6, 3, 2)
         >>> sorted(indices.ravel().tolist()), shared
         ([0, 1, 2, 3, 4, 5], False)
     """
@@ -425,7 +427,7 @@ def drawn(
 
 
 def truncated(problem: Problem, size: int) -> Problem:
-    """The same network on the first examples; the others tell nothing of f.
+    """The problem with the first examples alone, in arrays of the shape of all.
 
     Where there are more examples than the kernel has rank, as many stay as that has.
 
@@ -445,14 +447,14 @@ def truncated(problem: Problem, size: int) -> Problem:
         problem = alone(rank)
     if problem.compressed is not None:  # its rows are no examples
         return alone(size)
-    known = (jnp.arange(len(problem.Y)) < size).astype(float)
+    is_example = (jnp.arange(len(problem.Y)) < size).astype(float)
 
-    rows = lambda x: x * known.reshape(-1, *[1] * (x.ndim - 1))
-    operator = problem.operator.masked(known)
+    rows = lambda x: x * is_example.reshape(-1, *[1] * (x.ndim - 1))
+    operator = problem.operator.masked(is_example)
     if isinstance(operator, PathFactors):
         xi = operator.xi
     elif isinstance(problem.xi, Kernels):
-        xi = problem.xi.masked(known)
+        xi = problem.xi.masked(is_example)
     else:
         xi = rows(problem.xi)
     parts = lambda p: (p.xi, p.Y, p.operator)
@@ -485,7 +487,7 @@ def estimated(
 
 
 def measured(mean, variance, Y_test, stderr: float | np.ndarray = 0.0) -> Measured:
-    """Of a predictor on a test set.
+    """Errors and accuracy of a predictor on a test set.
 
     Args:
         mean: predicted mean of every test example.
@@ -523,5 +525,5 @@ def over_sets(
         [1.0, nan]
     """
     error = standard_error(values)
-    whole = np.asarray(examples) == available
-    return np.where(whole.reshape(-1, *[1] * (error.ndim - 1)), np.nan, error)
+    all_examples = np.asarray(examples) == available
+    return np.where(all_examples.reshape(-1, *[1] * (error.ndim - 1)), np.nan, error)

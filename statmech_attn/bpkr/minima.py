@@ -76,9 +76,9 @@ def distinct(
     """Solutions with different U_1, lowest action first, and how often each occurs."""
     solutions, counts = [], []
     for candidate in sorted(candidates, key=lambda s: float(s.action)):
-        for i, other in enumerate(solutions):
-            scale = jnp.abs(other.U[0]).max()
-            if jnp.abs(candidate.U[0] - other.U[0]).max() <= tolerance * scale:
+        for i, earlier in enumerate(solutions):
+            scale = jnp.abs(earlier.U[0]).max()
+            if jnp.abs(candidate.U[0] - earlier.U[0]).max() <= tolerance * scale:
                 counts[i] += 1
                 break
         else:

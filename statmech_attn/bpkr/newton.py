@@ -35,7 +35,7 @@ ROUND_OFF = 1e-13
 
 
 class NewtonState(eqx.Module):
-    """Where the iteration is, its derivatives and the Hessian's eigenvectors there."""
+    """A point of the iteration, its derivatives and the eigenvectors of its Hessian."""
 
     point: Float[Array, " n"]
     value: Float[Array, ""]
@@ -96,8 +96,10 @@ def before(start: Float[Array, " n"], radius: float) -> NewtonState:
     """The state whose next step, of length zero, evaluates the start."""
     n = start.size
     infinite, minus_one = jnp.asarray(jnp.inf), jnp.asarray(-1)
-    zero, one, eye = jnp.zeros(n), jnp.ones(n), jnp.eye(n)
-    return NewtonState(start, infinite, zero, one, eye, jnp.asarray(radius), minus_one)
+    zeros, ones, identity = jnp.zeros(n), jnp.ones(n), jnp.eye(n)
+    return NewtonState(
+        start, infinite, zeros, ones, identity, jnp.asarray(radius), minus_one
+    )
 
 
 def advance(derivatives: Callable, state: NewtonState) -> NewtonState:
@@ -117,12 +119,12 @@ def advance(derivatives: Callable, state: NewtonState) -> NewtonState:
     finite &= jnp.isfinite(new[2]).all()
     values, vectors = jnp.linalg.eigh(jnp.where(finite, new[2], jnp.eye(step.size)))
     first = state.iterations < 0
-    taken = finite & ((quality > 1e-3) | first)
+    accepted = finite & ((quality > 1e-3) | first)
     grown = jnp.maximum(state.radius, 2.5 * length)
     radius = jnp.where(quality > 0.75, grown, state.radius)
     radius = jnp.where((quality < 0.25) | ~finite, 0.25 * length, radius)
     radius = jnp.where(first, state.radius, radius)
-    keep = lambda a, b: jnp.where(taken, a, b)
+    keep = lambda a, b: jnp.where(accepted, a, b)
     return NewtonState(
         keep(state.point + step, state.point),
         keep(new[0], state.value),
@@ -152,8 +154,8 @@ def ball_step(g, values, radius) -> Float[Array, " n"]:
     inside = (values[0] > tiny) & (jnp.linalg.norm(components(0.0)) <= radius)
     p = components(jnp.where(inside, 0.0, shift))
     # The rest of the ball along the most negative direction, if there is one.
-    rest = jnp.sqrt(jnp.maximum(radius**2 - p @ p, 0.0))
-    down = jnp.where(g[0] > 0, -rest, rest)
+    remaining = jnp.sqrt(jnp.maximum(radius**2 - p @ p, 0.0))
+    down = jnp.where(g[0] > 0, -remaining, remaining)
     return p.at[0].add(jnp.where(values[0] < -tiny, down, 0.0))
 
 

@@ -111,7 +111,7 @@ class Grid(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Number of points."""
+        """Number of points of the grid."""
         return math.prod(self.shape)
 
     def width(self, width: Any) -> Any:
@@ -241,7 +241,7 @@ class TaskPoints(LearningPoints):
         super().__init__(problem, grid, about=about, **axes)
 
     def sizes(self) -> dict[str, int]:
-        """Of the dimensions that come from the task."""
+        """Lengths of the dimensions that come from the task, by name."""
         names = {d: len(x) for d, x in self.coordinates().items()}
         examples = dict.fromkeys(("example", "example_pair"), self.task.Y.size)
         ranks = {"rank": min(RANKS, self.task.Y.size), "sign": 3}

@@ -151,8 +151,8 @@ class Theory(eqx.Module):
                 f"paths: need distinct indices from 0 to {n_paths - 1}; "
                 f"got {chosen.tolist()}."
             )
-        shown = np.repeat(np.isin(np.arange(n_paths), chosen), self.problem.outputs)
-        return theory(self.problem, self.U * np.outer(shown, shown))
+        in_chosen = np.repeat(np.isin(np.arange(n_paths), chosen), self.problem.outputs)
+        return theory(self.problem, self.U * np.outer(in_chosen, in_chosen))
 
     def silenced(self, off: Sequence[tuple[int, int]]) -> "Theory":
         """The same network without the heads in `off`, as by `restricted`.
@@ -444,8 +444,8 @@ def block_structure(U, heads: Sequence | None = None) -> tuple[float, ...]:
         same = head[:, None] == head
         within = weight[same & ~np.eye(len(weight), dtype=bool)]
         between = weight[~same]
-        known = within.size and between.size
-        ratios.append(float(within.mean() / between.mean()) if known else math.nan)
+        nonempty = within.size and between.size
+        ratios.append(float(within.mean() / between.mean()) if nonempty else math.nan)
     return tuple(ratios)
 
 

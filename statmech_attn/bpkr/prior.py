@@ -68,9 +68,9 @@ def skips(skip, layers: int) -> Skip:
         >>> skips(0.5, 2), skips((1, 0), 2), skips(None, 1)
         ((0.5, 0.5), (1.0, None), (None,))
     """
-    given = list(skip) if np.ndim(skip) else [skip] * layers
+    factors = list(skip) if np.ndim(skip) else [skip] * layers
     try:
-        factors = np.array([0.0 if b is None else b for b in given], float)
+        factors = np.array([0.0 if b is None else b for b in factors], float)
     except (TypeError, ValueError):
         factors = np.array([np.nan])
     if factors.shape != (layers,) or not np.isfinite(factors).all():

@@ -327,12 +327,12 @@ class Problem(eqx.Module):
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
-        """Of the factors of U_1 ... U_L and U_a: `prior.factor_shapes`."""
+        """Shapes of the factors of U_1 ... U_L and U_a: `prior.factor_shapes`."""
         return sizes_of.factor_shapes(self.heads, self.skip, self.outputs)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """(P, N_0, |Pi|, K)."""
+        """Examples, input features, paths and outputs, (P, N_0, |Pi|, K)."""
         n_examples, n_inputs, n_paths = self.xi.shape
         return n_examples, n_inputs, n_paths, self.outputs
 

@@ -106,7 +106,7 @@ VARIABLES = Variables(
 
 
 class Network(NamedTuple):
-    """What is pruned.
+    """A trained network whose heads are pruned.
 
     Attributes:
         trained: scores of its heads by its own weights; NaN where there are none.
@@ -251,11 +251,11 @@ class PrunedNetworks(Points):
             paths = problem.xi.shape[2]
             unknown = dict.fromkeys(names, np.full((paths, paths), np.nan))
             return unknown | {"divergences": np.nan}
-        drawn = problem.posterior(key, **self.exact)
-        of_draws = drawn.summary[0]
+        posterior = problem.posterior(key, **self.exact)
+        of_draws = posterior.summary[0]
         values = [of_draws.mean, *(getattr(of_draws, part) for part in OF_DRAWS)]
         row = dict(zip(names, values, strict=True))
-        return row | {"divergences": float(drawn.divergences)}
+        return row | {"divergences": float(posterior.divergences)}
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         """Converged without numbers; `result` says why another has none."""

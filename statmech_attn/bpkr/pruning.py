@@ -175,8 +175,10 @@ def pruned_outputs(
         for head in silent:
             remaining[paths_through(ways, layer, head)] = False
         skipped = b is not None
-        left = count - skipped - len(silent - {0} if skipped else silent)
-        shares = np.outer(shares, [1.0] * skipped + [left] * (count - skipped)).ravel()
+        active = count - skipped - len(silent - {0} if skipped else silent)
+        shares = np.outer(
+            shares, [1.0] * skipped + [active] * (count - skipped)
+        ).ravel()
     if not remaining.any():
         return np.full(parts.shape[0], np.nan)
     shares = shares[remaining]
@@ -301,8 +303,8 @@ def random_orders(
         >>> random_orders(jax.random.key(0), (2, 2), 3).shape
         (3, 4)
     """
-    drawn = rng.uniform(key, (count, sum(heads)))
-    return np.argsort(np.asarray(drawn), axis=1)
+    uniform = rng.uniform(key, (count, sum(heads)))
+    return np.argsort(np.asarray(uniform), axis=1)
 
 
 def head_magnitudes(weights: Weights) -> Float[np.ndarray, " n"]:
@@ -345,8 +347,8 @@ def rank_correlation(
         0.5
     """
     scores, drops = np.asarray(scores, float), np.asarray(drops, float)
-    known = np.isfinite(drops)
-    scores, drops = scores[known], drops[known]
+    finite = np.isfinite(drops)
+    scores, drops = scores[finite], drops[finite]
     if len(drops) < FEWEST or not np.isfinite(scores).all():
         return math.nan
     if np.ptp(scores) == 0 or np.ptp(drops) == 0:
@@ -370,8 +372,8 @@ def chance_correlation(
         >>> round(chance_correlation(np.array([0.5, np.nan]), drops), 3)
         0.707
     """
-    known = np.isfinite(correlations)
-    if not known.any():
+    finite = np.isfinite(correlations)
+    if not finite.any():
         return math.nan
-    heads = np.isfinite(drops)[known].sum(axis=1)
-    return float(np.sqrt(np.sum(1 / (heads - 1))) / known.sum())
+    heads = np.isfinite(drops)[finite].sum(axis=1)
+    return float(np.sqrt(np.sum(1 / (heads - 1))) / finite.sum())

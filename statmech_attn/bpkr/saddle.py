@@ -84,7 +84,7 @@ def solve(
 def solve_from(
     problem: Problem, point: Float[Array, " n"], solver: NewtonSolver | None
 ) -> Solution:
-    """The same from any point of the chart."""
+    """Find the saddle point from any point of the chart."""
     solver = solver or NewtonSolver()
     if without_hessian(problem):
         return _solve_streamed(problem, point, solver)
@@ -92,13 +92,13 @@ def solve_from(
     if descent_precedes(fitted):
         slope = partial(slope_at, fitted)
         point = descend(slope, point, max_iterations=solver.max_iterations)
-    U, U_a, action, energy, *rest = _newton(fitted, point, solver)
+    U, U_a, action, energy, *diagnostics = _newton(fitted, point, solver)
     solution = Solution(
         problem,
         U,
         U_a[0, 0] if problem.Y.ndim == 1 else U_a,
         *_with_outside(problem, action, energy),
-        *rest,
+        *diagnostics,
     )
     if isinstance(problem.xi, Kernels):
         F = _first_factor(problem, solution.point)
@@ -116,14 +116,14 @@ def _unresolved(solution: Solution) -> Solution:
 
 
 def lowest_temperature(problem: Problem) -> float | None:
-    r"""Where a problem that is refused has a saddle point, and at half of it has none.
+    r"""A temperature with a saddle point, at half of which a refused problem has none.
 
     Rounding $\delta$ of the kernel changes the gradient by $\delta |Y|^2 / (N T^2)$ at
     most where labels lie outside what the kernel resolves; from the T at which that is
     as large as allowed, T goes down or up.
     """
-    given, rows = isinstance(problem.xi, Kernels), problem.rows
-    rounding, allowed = (ROUNDING, KNOWN) if given else (EPSILON, TOLERANCE)
+    from_kernels, rows = isinstance(problem.xi, Kernels), problem.rows
+    rounding, allowed = (ROUNDING, KNOWN) if from_kernels else (EPSILON, TOLERANCE)
     U, _ = gaussian_process_limit(
         problem.heads, problem.variances, problem.outputs, skip=problem.skip
     )
@@ -145,7 +145,7 @@ def cooled(
     problem: Problem,
     width: Any,
     temperatures: Iterable[float],
-    known: dict[float, Solution] | None = None,
+    solutions: dict[float, Solution] | None = None,
     solver: NewtonSolver | None = None,
 ) -> Iterator[Solution]:
     """Solutions at falling temperatures, each sought from the one before.
@@ -154,18 +154,18 @@ def cooled(
         problem: at any width and temperature.
         width: as in `Problem`.
         temperatures: falling: the first is the nearest to the GP limit.
-        known: solutions that are there, by temperature; those that are found are added.
+        solutions: those that are there, by temperature; new ones are added.
         solver: numerical choices of Newton's method.
 
     Yields:
         A solution for every temperature; one that has not converged starts none.
     """
-    known, start = {} if known is None else known, None
+    solutions, start = {} if solutions is None else solutions, None
     for T in temperatures:
-        if T not in known:
-            known[T] = solve(problem.at(width=width, temperature=T), start, solver)
-        yield known[T]
-        start = known[T] if known[T].converged else None
+        if T not in solutions:
+            solutions[T] = solve(problem.at(width=width, temperature=T), start, solver)
+        yield solutions[T]
+        start = solutions[T] if solutions[T].converged else None
 
 
 def sweep(
@@ -182,11 +182,11 @@ def sweep(
         )
     rows = []
     for width in widths:
-        known: dict[float, Solution] = {}
+        solutions: dict[float, Solution] = {}
         falling = sorted(temperatures, reverse=True)
-        for _ in cooled(problem, width, falling, known, solver):
+        for _ in cooled(problem, width, falling, solutions, solver):
             pass
-        rows.append([known[T] for T in temperatures])
+        rows.append([solutions[T] for T in temperatures])
     return rows
 
 
@@ -200,8 +200,8 @@ def descent_precedes(problem: Problem) -> bool:
 def without_hessian(problem: Problem) -> bool:
     """Whether no Newton step fits in memory, but a gradient by features does."""
     shape, limit = problem.rows.shape, problem.memory_limit
-    given = isinstance(problem.xi, Kernels)
-    if given or problem.form == "kernels" or not problem.temperature > 0:
+    from_kernels = isinstance(problem.xi, Kernels)
+    if from_kernels or problem.form == "kernels" or not problem.temperature > 0:
         return False
     newton = fits(*shape, form=problem.form, memory_limit=limit)
     return newton is None and hessian_free.memory(*shape) <= limit
@@ -328,7 +328,7 @@ def _described(problem: Problem, state: NewtonState, code):
 def _solve_streamed(
     problem: Problem, point: Float[Array, " n"], solver: NewtonSolver
 ) -> Solution:
-    """The same by gradients alone; the signature of the Hessian stays unknown."""
+    """Find the saddle point by gradients alone; no signature of the Hessian."""
     rows = problem.rows
     xi, scale, y = map(np.asarray, (rows.xi, rows.scale, rows.y))
     T, largest = float(problem.temperature), float(problem.widths.max())

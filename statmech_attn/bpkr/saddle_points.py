@@ -194,11 +194,11 @@ class SaddlePoints(TaskPoints):
             tick: called after every solution; it raises to end the search.
         """
         above = [T for T in reversed(self.temperatures) if T > temperature]
-        known, size = {}, self.grid.width(width)
+        solutions, size = {}, self.grid.width(width)
         tick(0.0)
-        for _ in cooled(self.problem, size, [*above, temperature], known):
+        for _ in cooled(self.problem, size, [*above, temperature], solutions):
             tick(0.0)
-        return self._row(known[temperature])
+        return self._row(solutions[temperature])
 
     def _row(self, saddle: Solution) -> dict[str, Any]:
         row = of_saddle(saddle)
@@ -224,7 +224,7 @@ class SaddlePoints(TaskPoints):
         return np.full([sizes[dimension] for dimension in dims], np.nan)
 
     def _names(self) -> list[str]:
-        """Arrays of a point."""
+        """Names of the arrays that a point has."""
         U = [f"U_{l}" for l in range(1, len(self.task.heads) + 1)] + ["U_a"]
         predictor = ["predictor_mean", "predictor_variance"] * self.predictors
         differentiated = (*U, *predictor)
@@ -253,8 +253,8 @@ class SaddlePoints(TaskPoints):
             return variables
         counts, of_sets = self.task.counts, ANSWERS[:1]
         accuracy = shares(variables[RIGHT][1], counts)
-        others = {name: x for name, x in variables.items() if name != RIGHT}
-        return others | {
+        remaining = {name: x for name, x in variables.items() if name != RIGHT}
+        return remaining | {
             "accuracy_sets": (of_sets, accuracy),
             "accuracy_sets_stderr": (of_sets, share_error(accuracy, counts)),
         }
@@ -318,7 +318,7 @@ def predictor(theory: Theory, task: Learning, predictors: bool) -> dict[str, Any
 
 
 def derivatives(saddle: Solution, task: Learning, predictors: bool) -> dict[str, Any]:
-    """In the logarithms of T, where it is not zero, and of all widths together.
+    """Derivatives of results in ln T (where T > 0), and in ln N of all widths together.
 
     By a second solution beside the first, of which two or three Newton steps are
     needed: comparisons say by these which error of T or N they would see.

@@ -253,11 +253,13 @@ def score(
         raise ValueError(f"there is no saddle point: {solution.reason}.")
     flat = lambda U: np.concatenate(head_weights(U, problem.branches))
     weight = flat(solution.U[0])
-    again = [_without_some(solution, one) for one in jax.random.split(key, resamples)]
-    known = [flat(s.U[0]) for s in again if s.converged]
-    resampled = _spread(np.array(known).reshape(-1, len(names)), problem)
+    subsets = [
+        _without_some(solution, subkey) for subkey in jax.random.split(key, resamples)
+    ]
+    converged = [flat(s.U[0]) for s in subsets if s.converged]
+    resampled = _spread(np.array(converged).reshape(-1, len(names)), problem)
     resampled *= weight.sum() / weight.max()
-    enough = len(known) >= FEWEST and len(problem.Y) > 1
+    enough = len(converged) >= FEWEST and len(problem.Y) > 1
     error, error_stderr = _left_out(solution)
     return HeadScores(
         solution=solution,
@@ -271,7 +273,7 @@ def score(
         floor=np.concatenate(solution.head_floors()),
         by_head=by_head(solution.U[0], problem.branches),
         resampled=resampled,
-        failed=resamples - len(known),
+        failed=resamples - len(converged),
         U_trained=U_trained,
         score_trained=(
             None
@@ -383,8 +385,8 @@ def _without_some(solution: Solution, key: Key[Array, ""]) -> Solution:
     problem = solution.problem
     examples = len(problem.Y)
     count = examples - _left_out_of(examples)
-    drawn = jax.random.choice(key, examples, (count,), replace=False)
-    return problem.among(drawn, form=problem.form).solve(start=solution)
+    kept_examples = jax.random.choice(key, examples, (count,), replace=False)
+    return problem.among(kept_examples, form=problem.form).solve(start=solution)
 
 
 def _spread(

@@ -273,12 +273,12 @@ def chosen(
     best = np.nanargmax(log_evidence), np.nanargmin(error)
     (i, j), (k, l) = (np.unravel_index(place, error.shape) for place in best)
     excesses = squared_errors[i, j] - squared_errors[k, l]
-    known = np.isfinite(log_evidence) & np.isfinite(error)
+    finite = np.isfinite(log_evidence) & np.isfinite(error)
     return Choice(
         ((int(i), int(j)), (int(k), int(l))),
         float(excesses.mean()),
         float(standard_error(excesses)),
-        rank_correlation(log_evidence[known], -error[known]),
+        rank_correlation(log_evidence[finite], -error[finite]),
     )
 
 
@@ -300,12 +300,12 @@ class Point(NamedTuple):
     result: int
 
     def of(self, examples: slice) -> "Point":
-        """The same of some of the examples."""
+        """The predictor on some of the examples."""
         mean, stderr = self.mean[examples], self.mean_stderr[examples]
         return self._replace(mean=mean, mean_stderr=stderr)
 
     def squared_errors(self, Y: Float[Array | np.ndarray, "Q *K"]):
-        """Of the mean predictor, less those that sampling adds, for every example."""
+        """Squared errors of the mean predictor, without those that sampling adds."""
         squares = (self.mean - Y) ** 2 - self.mean_stderr**2
         return np.asarray(squares).reshape(len(Y), -1).mean(axis=1)
 
@@ -352,8 +352,8 @@ def measured(
 def _exact(solution: Solution, xi, key: Key[Array, ""], draws: int) -> Point:
     """Evidence and predictor of the exact law."""
     sample_key, bridge_key = jax.random.split(key)
-    drawn = solution.problem.posterior(sample_key, draws=draws)
-    f, bridged = drawn.predict(xi), evidence(bridge_key, drawn)
+    posterior = solution.problem.posterior(sample_key, draws=draws)
+    f, bridged = posterior.predict(xi), evidence(bridge_key, posterior)
     predictor = np.asarray(f.mean), np.asarray(f.mean_stderr)
     return Point(bridged.value, bridged.stderr, *predictor, int(solution.result))
 

@@ -65,7 +65,7 @@ SMALL = 0.01  # off the symmetric point, where the gradient has no part off the 
 
 
 class Block(NamedTuple):
-    """Shape of one B_l."""
+    """Shape of one factor B_l of the order parameters."""
 
     heads: int
     rows: int
@@ -156,11 +156,11 @@ class Law(eqx.Module):
         K, pull = jax.vjp(problem.operator.kernel, U_at(z))
         A, alpha = resolvent(K, problem.temperature, problem.y)
         (slope,) = pull(A / 2)
-        rest = lambda z: (slope * U_at(z)).sum() - self.log_prior(z)
+        remainder = lambda z: (slope * U_at(z)).sum() - self.log_prior(z)
         J = jax.jacfwd(U_at)(z)[np.tril_indices(slope.shape[0])]
         curvature = problem.operator.curvature(A, alpha)
-        hessian = jax.hessian(rest)(z) + J.T @ curvature @ J / 2
-        return self.potential(z), jax.grad(rest)(z), (hessian + hessian.T) / 2
+        hessian = jax.hessian(remainder)(z) + J.T @ curvature @ J / 2
+        return self.potential(z), jax.grad(remainder)(z), (hessian + hessian.T) / 2
 
     def by_block(self, z):
         """Every block with its degrees of freedom and its coordinates."""
@@ -513,13 +513,13 @@ def _mean_path_readout(U, problem: Problem):
 
 
 @eqx.filter_jit
-def _gaussian_processes(U, problem: Problem, kernel, own, block):
+def _gaussian_processes(U, problem: Problem, kernel, self_kernel, block):
     """Mean and variance of f given each draw of U_1: arrays (draws, Q K)."""
     y = problem.y
 
     def given(U):
         K = problem.operator.kernel(U)
         half = inverse_cholesky(K + problem.temperature * jnp.eye(y.size))
-        return regression(kernel(U), own_variances(own, U), half, y)
+        return regression(kernel(U), own_variances(self_kernel, U), half, y)
 
     return jax.lax.map(given, U.reshape(-1, *U.shape[2:]), batch_size=block)

@@ -8,7 +8,7 @@ import typer
 
 
 class EngineName(StrEnum):
-    """Values of --engine."""
+    """Values of the option --engine."""
 
     local = "local"
     dask = "dask"

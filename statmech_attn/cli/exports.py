@@ -26,12 +26,14 @@ def check(file: Path, targets: Mapping[str, Path], *, overwrite: bool) -> None:
         ValueError: one that is there already, the file itself, another kind of file
             than would be written, or two that are the same.
     """
-    taken: dict[str, str] = {}
+    by_place: dict[str, str] = {}
     for form, target in targets.items():
         place = os.path.realpath(target)
-        if place in taken:
-            raise ValueError(f"{target}: is the place for {taken[place]} and {form}.")
-        taken[place] = form
+        if place in by_place:
+            raise ValueError(
+                f"{target}: is the place for {by_place[place]} and {form}."
+            )
+        by_place[place] = form
         storage.require_no_input(target, [file])
         like = partial(_is_export, form)
         storage.require_replaceable(target, overwrite, like, f"{form} of this command")

@@ -121,20 +121,20 @@ def _visible(dataset: xr.Dataset) -> Iterator[str]:
                 yield f"{name}: {line}"
 
 
-def _of_group(one: xr.Dataset) -> tuple[str, bool]:
+def _of_group(group: xr.Dataset) -> tuple[str, bool]:
     """What one group says of one parameter, and whether that is beyond chance."""
     visible, bound = (
-        float(one[name])
+        float(group[name])
         for name in ("smallest_error_all", "relative_error_all_threshold")
     )
     if not np.isfinite(visible):
         return "", False
     error, stderr = (
-        100 * float(one[f"relative_error_all{end}"]) for end in ("", "_stderr")
+        100 * float(group[f"relative_error_all{end}"]) for end in ("", "_stderr")
     )
     z = abs(error) / stderr
     return (
-        f"theory off by {quantity(error, stderr)} % by {one.summed.item()}, {z:.1f} "
+        f"theory off by {quantity(error, stderr)} % by {group.summed.item()}, {z:.1f} "
         f"errors of {bound:.1f} allowed; {100 * visible:.2g} % would be found with "
         "probability 0.9"
     ), z > bound

@@ -57,7 +57,7 @@ def parts(dataset: xr.Dataset, only: Sequence[str]) -> list[str]:
     """
     names = plotting.names(dataset)
     for pattern in only:
-        if not any(_fits(both, pattern) for both in names.items()):
+        if not any(_fits(name_and_words, pattern) for name_and_words in names.items()):
             raise ValueError(
                 f"--only {pattern}: no such picture; this file has {', '.join(names)}."
             )
@@ -86,8 +86,8 @@ def within(dataset: xr.Dataset, ranges: Sequence[str]) -> xr.Dataset:
 
 def _parsed(text: str) -> tuple[str, tuple[float, float]]:
     """Name and bounds of a range; an end that is left out is infinite."""
-    name, _, rest = text.partition("=")
-    low, colon, high = rest.partition(":")
+    name, _, interval = text.partition("=")
+    low, colon, high = interval.partition(":")
     try:
         bounds = float(low or -np.inf), float(high or np.inf)
     except ValueError:
@@ -104,8 +104,8 @@ def _within(
     low, high = bounds
     axes = [n for n in dataset.variables if dataset[n].ndim and _is_of(str(n), name)]
     if name not in axes:
-        known = ", ".join(str(n) for n in dataset.coords if dataset[n].ndim)
-        raise ValueError(f"--range {text}: no axis {name!r}; this file has {known}.")
+        scanned = ", ".join(str(n) for n in dataset.coords if dataset[n].ndim)
+        raise ValueError(f"--range {text}: no axis {name!r}; this file has {scanned}.")
     for axis in axes:
         values = dataset[axis]
         inside = (values >= low) & (values <= high)

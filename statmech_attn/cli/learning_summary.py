@@ -49,14 +49,14 @@ def _chosen(dataset: xr.Dataset) -> Content:
 
     The gain is that over the GP limit on the first set.
     """
-    first, *others = _folded(dataset.test_set.values)
-    columns = ("N", "by", "T", first, "gain\nover GP", *others)
+    first, *further = _folded(dataset.test_set.values)
+    columns = ("N", "by", "T", first, "gain\nover GP", *further)
     table = titled("accuracy at the chosen temperature", columns)
     rows = [(f"{float(w):g}", dataset.sel(width=w), "") for w in dataset.width]
     for name, results, ending in [*rows, ("GP", dataset, "_gp")]:
         for by in dataset.choice.values:
             chosen = results.sel(choice=by)
-            main, *rest = chosen[f"accuracy_chosen{ending}"].values
+            main, *further_values = chosen[f"accuracy_chosen{ending}"].values
             gain = "" if ending else _gain(chosen.isel(test_set=0))
             table.add_row(
                 name,
@@ -64,7 +64,7 @@ def _chosen(dataset: xr.Dataset) -> Content:
                 _temperature(chosen, ending),
                 formatted(main, ".3f"),
                 gain,
-                *(formatted(x, ".3f") for x in rest),
+                *(formatted(x, ".3f") for x in further_values),
             )
     yield table
     if any(dataset.get(f"chosen_at_end{e}", np.False_).any() for e in ("", "_gp")):
@@ -83,14 +83,14 @@ def _outside_support(dataset: xr.Dataset) -> Float[np.ndarray, " W"]:
     return np.atleast_1d(dataset.width)[np.atleast_1d(dataset.outside_support)]
 
 
-def _temperature(one: xr.Dataset, ending: str) -> str:
+def _temperature(choice: xr.Dataset, ending: str) -> str:
     """Marked where it is an end of the grid."""
-    chosen = formatted(one[f"chosen_temperature{ending}"], "g")
-    return f"{chosen}{END}" if one.get(f"chosen_at_end{ending}", False) else chosen
+    chosen = formatted(choice[f"chosen_temperature{ending}"], "g")
+    return f"{chosen}{END}" if choice.get(f"chosen_at_end{ending}", False) else chosen
 
 
-def _gain(one: xr.Dataset) -> str:
-    return with_error(one.accuracy_gain, one.accuracy_gain_stderr)
+def _gain(choice: xr.Dataset) -> str:
+    return with_error(choice.accuracy_gain, choice.accuracy_gain_stderr)
 
 
 def posterior(dataset: xr.Dataset) -> Content:
@@ -248,16 +248,16 @@ def estimates(dataset: xr.Dataset) -> Content:
         "consistent with chance; a saddle point differs from the posterior at finite "
         "width, but two ways of sampling the posterior must agree"
     )
-    others = dataset.sel(estimate=dataset.estimate != dataset.attrs["reference"])
+    compared = dataset.sel(estimate=dataset.estimate != dataset.attrs["reference"])
     for name in dataset.get("quantity", np.array([])).data:
-        smallest = others.smallest_error.sel(quantity=name)
+        smallest = compared.smallest_error.sel(quantity=name)
         if np.isfinite(float(smallest.max())):
             yield (
                 f"{name}: an error of {100 * float(smallest.max()):.2g} % of all "
                 "entries would be found with probability 0.9 in every comparison"
             )
     for name in dataset.get("parameter", np.array([])).data:
-        smallest = others.smallest_parameter_error.sel(parameter=name)
+        smallest = compared.smallest_parameter_error.sel(parameter=name)
         yield f"{name}: {_visible(float(smallest.max()))} in every comparison"
     saddle = dataset.sel(estimate="saddle")
     for slope, error in zip(
@@ -280,10 +280,10 @@ def pruning(dataset: xr.Dataset) -> Content:
     """Per order with scores: how they go with what the heads are worth."""
     columns = ("order", *_folded(dataset.test_set.values))
     table = titled("rank correlation of score and accuracy lost", columns)
-    known = np.isfinite(dataset.rank_correlation_mean).any("test_set")
-    if not known.any():
+    finite = np.isfinite(dataset.rank_correlation_mean).any("test_set")
+    if not finite.any():
         return
-    for order in dataset.order.values[known]:  # a random one has no scores
+    for order in dataset.order.values[finite]:  # a random one has no scores
         of_order = dataset.sel(order=order)
         pairs = zip(
             of_order.rank_correlation_mean, of_order.rank_correlation_mean_stderr

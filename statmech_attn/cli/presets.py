@@ -28,8 +28,8 @@ def listed() -> Iterator[str]:
     yield "statmech-attn presets NAME shows one of them"
 
 
-def shown(name: str) -> Iterator[str]:
-    """What a preset, or a pattern file, holds.
+def described(name: str) -> Iterator[str]:
+    """Lines that describe a preset, or a pattern file.
 
     Raises:
         ValueError: there is none of this name.

@@ -60,7 +60,7 @@ class Pace:
 
     @property
     def seconds(self) -> float:
-        """Since the run began."""
+        """Seconds since the run began."""
         return time.monotonic() - self._began
 
     @property
@@ -70,13 +70,13 @@ class Pace:
         return max(new, 0.0) / max(self._last - self._began, 1e-9)
 
     @property
-    def left(self) -> float | None:
-        """Seconds; None where nothing is known of it."""
+    def remaining(self) -> float | None:
+        """Seconds to the end; None where nothing is known of it."""
         if not self.rate:
             return None
-        left = (self.points - self.done) / self.rate
-        left -= time.monotonic() - self._last
-        return left if left > 0 else None
+        seconds = (self.points - self.done) / self.rate
+        seconds -= time.monotonic() - self._last
+        return seconds if seconds > 0 else None
 
 
 class _Rounds:
@@ -103,16 +103,16 @@ class _Rate(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         pace = task.fields["pace"]
-        done = f"{pace.done:,.0f}/{pace.points:,} points {pace.rate:,.3g}/s"
-        return Text(done, no_wrap=True)
+        text = f"{pace.done:,.0f}/{pace.points:,} points {pace.rate:,.3g}/s"
+        return Text(text, no_wrap=True)
 
 
 class _Left(ProgressColumn):
-    """Time left."""
+    """Column of a progress bar: time left."""
 
     def render(self, task: Task) -> Text:
-        left = task.fields["pace"].left
-        return Text(duration(left) if left else "-", no_wrap=True)
+        seconds = task.fields["pace"].remaining
+        return Text(duration(seconds) if seconds else "-", no_wrap=True)
 
 
 class Lines:
@@ -161,11 +161,13 @@ class Lines:
     def tell(self) -> None:
         """Write how far the run is."""
         with self._lock:
-            pace, left = self._pace, self._pace.left
+            pace, remaining = self._pace, self._pace.remaining
             line = f"{self._title}: {pace.done:,.0f}/{pace.points:,} points"
             line += f" after {duration(pace.seconds)}"
             if pace.rate:
-                ending = f"about {duration(left)} left" if left else "slower now"
+                ending = (
+                    f"about {duration(remaining)} left" if remaining else "slower now"
+                )
                 line += f", {pace.rate:.3g}/s, {ending}"
         self._write(line)
 
@@ -246,14 +248,14 @@ class Bar:
 
 
 @contextmanager
-def shown(
+def reporter(
     console: Terminal,
     log_file: Path | None = None,
     *,
     quiet: bool = False,
     verbose: bool = False,
 ) -> Iterator[Reporter]:
-    """What tells of a run: a bar or lines on a console, and lines in a file."""
+    """Reporters of a run: a bar or lines on a console, and lines in a file."""
     reports: list[Bar | Lines] = []
     with ExitStack() as opened:
         if verbose:

@@ -145,7 +145,7 @@ def presets(
     """
     from statmech_attn.cli import presets
 
-    for line in presets.shown(name) if name else presets.listed():
+    for line in presets.described(name) if name else presets.listed():
         out.say(line)
 
 

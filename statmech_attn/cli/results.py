@@ -165,8 +165,8 @@ def figure(
     formats = [form.value for form in format_ or (Format.png, Format.pdf)]
     dataset = figures.within(_read(file), range_ or [])
     chosen = figures.parts(dataset, only or [])
-    for name, drawn in plotting.pictures(dataset, chosen):
-        figure = figures.resized(drawn, inches)
+    for name, picture in plotting.pictures(dataset, chosen):
+        figure = figures.resized(picture, inches)
         for path in plotting.save(figure, output, name, formats, dpi):
             out.say(f"wrote {path}")
 

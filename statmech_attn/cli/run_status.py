@@ -34,7 +34,7 @@ def print_progress(progress: studies.results.Progress, console: Terminal) -> Non
 
 
 def as_dict(progress: studies.results.Progress) -> dict[str, Any]:
-    """The same for programs; null where something is not known."""
+    """The state of a run for programs; null where something is not known."""
     chunks, result = progress.chunks, progress.result
     fields = chunks._asdict() if chunks else {}
     return {

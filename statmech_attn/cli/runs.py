@@ -75,8 +75,8 @@ def run(
     if dry_run or output is None:
         _forecast(checked, output, chosen, chunk)
         return
-    shown = progress.shown(err, log_file, quiet=quiet, verbose=verbose)
-    with studies.guard.screened(), shown as report:
+    reporter = progress.reporter(err, log_file, quiet=quiet, verbose=verbose)
+    with studies.guard.screened(), reporter as report:
         studies.compute(
             checked,
             text,

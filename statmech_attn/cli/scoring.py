@@ -119,29 +119,29 @@ def score(
     import jax
 
     limit = int(memory * 2**30)
-    given = tasks.trained_arrays.load_scored(
+    arrays = tasks.trained_arrays.load_scored(
         file, heads=chosen, memory_limit=limit, **how
     )
-    problem = given.problem(**network, memory_limit=limit)
+    problem = arrays.problem(**network, memory_limit=limit)
     scores = bpkr.score(
         problem,
         jax.random.key(seed),
         resamples=resamples,
-        names=given.names,
-        weights=given.weights,
+        names=arrays.names,
+        weights=arrays.weights,
     )
     dataset = scores.to_dataset()
     storage.write(
         output, dataset, study=study, keys={"seed": seed}, overwrite=overwrite
     )
-    drawn = plotting.draw(dataset, figures) if figures is not None else []
+    pictures = plotting.draw(dataset, figures) if figures is not None else []
     if json_:
         typer.echo(json.dumps(_as_dict(scores), indent=1))
         return
     from statmech_attn.cli.summary import print_summary
 
     print_summary(dataset, out)
-    for path in (output, *drawn):
+    for path in (output, *pictures):
         out.say(f"wrote {path}")
 
 

@@ -89,7 +89,7 @@ class Script:
     def of_trained(
         self, path: str, trained: str, restart: int | None = None
     ) -> xr.Dataset:
-        """The same for a study of networks that the study `trained` has trained.
+        """As `study`, for a study of networks that the study `trained` has trained.
 
         Args:
             path: study file, relative to the repository.
@@ -111,7 +111,7 @@ class Script:
         settings = [*self.sizes[study.stem][self.size], *settings]
         jax.config.update("jax_enable_x64", True)
         try:
-            with progress.shown(Terminal(stderr=True)) as report:
+            with progress.reporter(Terminal(stderr=True)) as report:
                 return produce(study, file, settings, report, overwrite=self.overwrite)
         except (OSError, ValueError) as error:
             raise SystemExit(visible(f"{path}: {error}")) from error
@@ -129,11 +129,11 @@ class Script:
         name = Path(study or path).stem
         output = self.file(name)
         settings = self.sizes[name][self.size]
-        given = [self.file(of)] if of else []
+        inputs = [self.file(of)] if of else []
         if study:
-            given = [self.root / study]
+            inputs = [self.root / study]
             settings = [word for key in settings for word in ("--set", key)]
-        command = [sys.executable, self.root / path, *given, "--output", output]
+        command = [sys.executable, self.root / path, *inputs, "--output", output]
         command += settings + ["--overwrite"] * self.overwrite
         subprocess.run(command, check=True)
         return storage.read(output)

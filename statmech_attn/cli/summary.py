@@ -17,35 +17,35 @@ from statmech_attn.layout import AT_ONCE
 from statmech_attn.storage import Info
 
 
-def print_info(found: Info, console: Console) -> None:
+def print_info(info: Info, console: Console) -> None:
     """Provenance of a file."""
     table = Table(show_header=False, box=None, pad_edge=False)
-    version = found.package_version
+    version = info.package_version
     rows = {
-        "kind": found.kind,
-        "computed": f"{found.started or '?'} to {found.finished}",
-        "time": _time(found),
-        "package": version + (f" ({found.git_describe})" if found.git_describe else ""),
-        "device": f"{found.backend} ({found.device_kind}), {found.dtype}",
-        "processor": _processor(found.environment),
-        "platform": found.platform,
-        "versions": ", ".join(f"{k} {v}" for k, v in found.versions.items()),
-        "keys": ", ".join(f"{k} = {v}" for k, v in found.keys.items()),
-        "command": found.command,
+        "kind": info.kind,
+        "computed": f"{info.started or '?'} to {info.finished}",
+        "time": _time(info),
+        "package": version + (f" ({info.git_describe})" if info.git_describe else ""),
+        "device": f"{info.backend} ({info.device_kind}), {info.dtype}",
+        "processor": _processor(info.environment),
+        "platform": info.platform,
+        "versions": ", ".join(f"{k} {v}" for k, v in info.versions.items()),
+        "keys": ", ".join(f"{k} = {v}" for k, v in info.keys.items()),
+        "command": info.command,
     }
     for name, value in rows.items():
         if value:
             table.add_row(name, value)
     console.print(table)
     console.print("study:")
-    for line in found.study.strip().splitlines():
+    for line in info.study.strip().splitlines():
         console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _time(found: Info) -> str:
-    """Of the computation, and that of its workers where it was recorded."""
-    elapsed = "" if found.elapsed is None else f"{found.elapsed:.6g} s"
-    workers = "" if found.busy is None else f"workers {found.busy:.6g} s in all"
+def _time(info: Info) -> str:
+    """Time of the computation, and that of its workers where it was recorded."""
+    elapsed = "" if info.elapsed is None else f"{info.elapsed:.6g} s"
+    workers = "" if info.busy is None else f"workers {info.busy:.6g} s in all"
     return ", ".join(filter(None, (elapsed, workers)))
 
 
@@ -100,9 +100,9 @@ def content(dataset: xr.Dataset) -> Content:
 def _printed(dataset: xr.Dataset) -> xr.Dataset:
     """The variables of which `print_summary` says something."""
     summary = _summary(dataset)
-    given = {name: dataset.attrs.get(name, "") for name in ("free", "second")}
-    wanted = summary.variables.format(**given) if summary else ""
-    names = ["failure", *wanted.split()]
+    parameters = {name: dataset.attrs.get(name, "") for name in ("free", "second")}
+    names = summary.variables.format(**parameters) if summary else ""
+    names = ["failure", *names.split()]
     return dataset[[name for name in dataset.variables if _matches(name, names)]]
 
 
@@ -151,11 +151,11 @@ def _phases(dataset: xr.Dataset) -> Content:
         dataset[axis].values.reshape((-1,) + (1,) * (phase.ndim - 1)), phase.shape
     )
     leading = dataset.lyapunov.isel(exponent=0).values
-    there = np.ones(phase.shape, bool)
+    computed = np.ones(phase.shape, bool)
     if "failure" in dataset:
-        there = np.broadcast_to(dataset.failure.values == 0, phase.shape)
+        computed = np.broadcast_to(dataset.failure.values == 0, phase.shape)
     for code, name in enumerate(PHASES):
-        chosen = (phase == code) & there
+        chosen = (phase == code) & computed
         if chosen.any():
             table.add_row(
                 name,
@@ -168,7 +168,7 @@ def _phases(dataset: xr.Dataset) -> Content:
     yield from diagrams.doubts(dataset)
     if "phase_paper" not in dataset:
         return
-    differ = diagrams.disagreement(phase, dataset.phase_paper.values, ~there)
+    differ = diagrams.disagreement(phase, dataset.phase_paper.values, ~computed)
     yield _by_sign_alone(differ)
 
 
@@ -200,8 +200,8 @@ def _bifurcations(dataset: xr.Dataset, free: str) -> Content:
         dataset[name].attrs["flag_meanings"].split()
         for name in ("special_kind", "special_criticality")
     )
-    shown = {"none": "-", "supercritical": "super", "subcritical": "sub"}
-    shown["degenerate"] = "degenerate"
+    short = {"none": "-", "supercritical": "super", "subcritical": "sub"}
+    short["degenerate"] = "degenerate"
     for i in range(dataset.sizes["special"]):
         special = dataset.isel(special=i)
         table.add_row(
@@ -210,7 +210,7 @@ def _bifurcations(dataset: xr.Dataset, free: str) -> Content:
             str(int(special.special_branch)),
             str(int(special.special_period)),
             formatted(special.special_coefficient, ".4g"),
-            shown[words[int(special.special_criticality)]],
+            short[words[int(special.special_criticality)]],
             formatted(special.special_rotation, ".6f"),
         )
     yield table
@@ -385,9 +385,9 @@ def _comparison(dataset: xr.Dataset) -> Content:
         yield from _noise_of_sizes(dataset)
 
 
-def _exponent(here: xr.Dataset, what: str) -> str:
-    value = float(here[f"A_{what}_slope"])
-    error = float(here[f"A_{what}_slope_stderr"])
+def _exponent(point: xr.Dataset, name: str) -> str:
+    value = float(point[f"A_{name}_slope"])
+    error = float(point[f"A_{name}_slope_stderr"])
     return "-" if np.isnan(value) else f"{value:.3f} ± {error:.3f}"
 
 

@@ -42,26 +42,27 @@ def measure(rows: Sequence[Row], console: Terminal) -> list[Comparison]:
     return judge(results)
 
 
-def print_table(found: Sequence[Comparison], console: Terminal) -> None:
+def print_table(comparisons: Sequence[Comparison], console: Terminal) -> None:
     """One line for every quantity, and the sum."""
     table = Table(box=None, pad_edge=False, title="reference systems")
     for column in COLUMNS:
         side = "left" if column in LEFT else "right"
         table.add_column(column, justify=side, no_wrap=True)
-    for cells, line in zip(_cells(found), found, strict=True):
+    for cells, line in zip(_cells(comparisons), comparisons, strict=True):
         table.add_row(*cells, style=None if line.verdict == "ok" else "bold red")
     wide = max(console.width, WIDTH)
     Terminal(file=console.file, width=wide, highlight=False).print(table)
-    console.say(summary(found))
+    console.say(summary(comparisons))
 
 
-def summary(found: Sequence[Comparison]) -> str:
+def summary(comparisons: Sequence[Comparison]) -> str:
     """How many values agree, and what the deviations mean."""
-    missed = [line for line in found if line.verdict != "ok"]
-    seconds = sum({line.name: line.seconds for line in found}.values())
+    missed = [line for line in comparisons if line.verdict != "ok"]
+    seconds = sum({line.name: line.seconds for line in comparisons}.values())
     names = ", ".join(dict.fromkeys(line.name for line in missed))
-    head = f"{len(found) - len(missed)} of {len(found)} agree in {seconds:.0f} s"
-    failures = {line.name: line.failure for line in found if line.failure}
+    agreeing = len(comparisons) - len(missed)
+    head = f"{agreeing} of {len(comparisons)} agree in {seconds:.0f} s"
+    failures = {line.name: line.failure for line in comparisons if line.failure}
     failed = "".join(f" {name} failed: {why}" for name, why in failures.items())
     return (
         f"{head}{'; not: ' + names if missed else ''}. Deviations are in standard "
@@ -104,30 +105,30 @@ def _is_table(path: Path) -> bool:
     return isinstance(table, dict) and table.keys() == {"birth", "comparisons"}
 
 
-def write(found: Sequence[Comparison], path: Path) -> None:
+def write(comparisons: Sequence[Comparison], path: Path) -> None:
     """The table as JSON (NaN and infinities as words), or as Markdown."""
     if path.suffix == ".md":
-        storage.write_text(path, markdown(found))
+        storage.write_text(path, markdown(comparisons))
         return
     plain = lambda x: str(x) if isinstance(x, float) and not np.isfinite(x) else x
-    lines = [{k: plain(v) for k, v in line._asdict().items()} for line in found]
+    lines = [{k: plain(v) for k, v in line._asdict().items()} for line in comparisons]
     text = {"birth": _birth(), "comparisons": lines}
     table = json.dumps(text, indent=1, ensure_ascii=False)
     storage.write_text(path, table + "\n")
 
 
-def markdown(found: Sequence[Comparison]) -> str:
+def markdown(comparisons: Sequence[Comparison]) -> str:
     """The table as docs/validation.md keeps it."""
-    rows = [COLUMNS, ["---"] * len(COLUMNS), *_cells(found)]
+    rows = [COLUMNS, ["---"] * len(COLUMNS), *_cells(comparisons)]
     table = "\n".join(map(_line, rows))
     birth = ", ".join(f"{name} {value}" for name, value in _birth().items())
-    return f"{table}\n\n{summary(found)} ({birth})\n"
+    return f"{table}\n\n{summary(comparisons)} ({birth})\n"
 
 
-def _cells(found: Sequence[Comparison]) -> list[list[str]]:
+def _cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
     """Cells of every line; a system's name, source and time stand once."""
     cells, last = [], None
-    for line in found:
+    for line in comparisons:
         first = line.name != last
         last = line.name
         cells.append([

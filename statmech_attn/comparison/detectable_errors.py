@@ -92,7 +92,7 @@ def judged(
             None where the files have no samples or derivatives.
     """
     over, verdict = dataset.verdict.dims, dataset.verdict.values.copy()
-    told = np.full(verdict.shape, False)
+    detectable = np.full(verdict.shape, False)
     if groups := {name: points for name, points in (groups or {}).items() if points}:
         level = LEVEL / len(groups)
         parts = [_summed(dataset.verdict, x, level) for x in groups.values()]
@@ -103,8 +103,10 @@ def judged(
         word = "differs" if dataset.sizes["n_spins"] > 1 else "one_n_cannot_tell"
         verdict[wrong & ~nothing] = VERDICTS.index(word)
         smallest = np.fmin(dataset.smallest_error, dataset.smallest_error_all)
-        told = (smallest.min(["summed", "parameter"]) <= TELLS).transpose(*over).values
-    verdict[np.isin(verdict, [VERDICTS.index(x) for x in AGREED]) & ~told] = (
+        detectable = (
+            (smallest.min(["summed", "parameter"]) <= TELLS).transpose(*over).values
+        )
+    verdict[np.isin(verdict, [VERDICTS.index(x) for x in AGREED]) & ~detectable] = (
         VERDICTS.index("cannot_tell")
     )
     return dataset.assign(verdict=(over, verdict))
@@ -118,16 +120,16 @@ def _summed(verdict: xr.DataArray, points, level: float):
     count = len(PARAMETERS)
     z, rms, error, stderr = empty(), empty(), empty(count), empty(count)
     smallest = np.full((*shape, count), np.inf)
-    of_samples, drawn, wrong = [], [], np.full(shape, False)
+    of_samples, of_noise, wrong = [], [], np.full(shape, False)
     for place, point in points.items():
         of_samples.append(sum_of_point := sums(point, point.samples.mean(0)[None]))
-        drawn.append(noise(point, DRAWS, rng))
+        of_noise.append(noise(point, DRAWS, rng))
         z[place], rms[place] = abs(sum_of_point.z).max(), sum_of_point.rms_z[0]
         error[place], stderr[place] = _error(sum_of_point)
-        smallest[place] = _smallest(drawn[-1], bound.point)
+        smallest[place] = _smallest(of_noise[-1], bound.point)
         t = abs(in_errors(sum_of_point.shift, sum_of_point.variance)).max()
         wrong[place] = z[place] > bound.z or rms[place] > bound.rms_z or t > bound.point
-    together, scattered = _added(of_samples), _added(drawn)
+    together, scattered = _added(of_samples), _added(of_noise)
     t = abs(in_errors(together.shift, together.variance)).max()
     error_all, stderr_all = _error(together)
     over_parameter, of_parameter = (*over, "parameter"), ("parameter",)
@@ -157,12 +159,12 @@ def _added(parts: list[Sums]) -> Sums:
     )
 
 
-def _error(found: Sums) -> tuple[np.ndarray, np.ndarray]:
+def _error(sums: Sums) -> tuple[np.ndarray, np.ndarray]:
     """Relative errors of the parameters and their standard errors."""
-    shift, information, variance = (x[:, 0] for x in found[2:])
-    known = np.where(information > 0, information, np.nan)
-    return -shift / known, np.sqrt(variance) / known
+    shift, information, variance = (x[:, 0] for x in sums[2:])
+    positive = np.where(information > 0, information, np.nan)
+    return -shift / positive, np.sqrt(variance) / positive
 
 
-def _smallest(drawn: Sums, bound: float) -> list[float]:
-    return [smallest_visible(*x, bound) for x in zip(*drawn[2:], strict=True)]
+def _smallest(sums: Sums, bound: float) -> list[float]:
+    return [smallest_visible(*x, bound) for x in zip(*sums[2:], strict=True)]

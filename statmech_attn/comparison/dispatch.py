@@ -26,17 +26,17 @@ def compare(theory: xr.Dataset, *simulations: xr.Dataset) -> xr.Dataset:
         `compare(storage.read("orbit.h5"), storage.read("spins.h5"))`, of a trajectory
         and a simulation with one network, the same parameters and initial condition.
     """
-    first, *others = (file.attrs.get("kind") for file in (theory, *simulations))
-    if first == "order-parameter" and others and set(others) == {"posterior"}:
+    first, *simulated = (file.attrs.get("kind") for file in (theory, *simulations))
+    if first == "order-parameter" and simulated and set(simulated) == {"posterior"}:
         return posteriors.compare(theory, simulations)
-    if (first, *others) == ("extensive", "extensive-simulation"):
+    if (first, *simulated) == ("extensive", "extensive-simulation"):
         return extensive.compare(theory, *simulations)
-    dynamics = (first or "trajectory", *(kind or "monte-carlo" for kind in others))
+    dynamics = (first or "trajectory", *(kind or "monte-carlo" for kind in simulated))
     if dynamics == ("trajectory", "monte-carlo"):
         return trajectories.compare(theory, *simulations)
     raise ValueError(
         "compare takes a file of kind trajectory and one of kind monte-carlo, one of "
         "kind extensive and one of kind extensive-simulation, or one of kind "
         "order-parameter and one or more of kind posterior; got "
-        f"{first} and {', '.join(map(str, others)) or 'no other file'}."
+        f"{first} and {', '.join(map(str, simulated)) or 'no other file'}."
     )

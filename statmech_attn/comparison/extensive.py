@@ -145,18 +145,22 @@ def _matched(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
                 f"{simulation.attrs[key]!r}."
             )
     for name in points.SCANNED:
-        wanted, known = (np.atleast_1d(x[name].values) for x in (simulation, theory))
-        if absent := sorted(set(wanted) - set(known)):
+        simulated, theoretical = (
+            np.atleast_1d(x[name].values) for x in (simulation, theory)
+        )
+        if absent := sorted(set(simulated) - set(theoretical)):
             raise ValueError(
                 f"{name} = {absent[0]:g} is in the simulation but not in the theory."
             )
         if name in theory.dims:
-            chosen = np.searchsorted(known, wanted, sorter=np.argsort(known))
-            chosen = np.argsort(known)[chosen]
+            chosen = np.searchsorted(
+                theoretical, simulated, sorter=np.argsort(theoretical)
+            )
+            chosen = np.argsort(theoretical)[chosen]
             single = name not in simulation.dims
             theory = theory.isel({name: int(chosen[0]) if single else chosen})
         elif name in simulation.dims:
-            theory = theory.expand_dims({name: wanted})
+            theory = theory.expand_dims({name: simulated})
     return theory
 
 
@@ -169,9 +173,9 @@ def _point(
     read = lambda data, key, *first: (
         data[key].isel(cut, missing_dims="ignore").transpose(*first, *order).values
     )
-    known = read(theory, name)
+    predicted = read(theory, name)
     predicted = read(theory, f"{name}_error")
-    difference = read(simulation, f"{name}_mean", "n_spins") - known
+    difference = read(simulation, f"{name}_mean", "n_spins") - predicted
     sampled = read(simulation, f"{name}_stderr", "n_spins")
     spread = read(simulation, f"{name}_spread", "n_spins")
     n_spins = simulation.n_spins.values
@@ -224,17 +228,17 @@ def _point(
 def _deviations(
     theory: xr.Dataset, simulation: xr.Dataset, over, steps: int
 ) -> dict[str, dict[tuple[int, ...], Deviations]] | None:
-    """Of every group and point where anything can be summed; None without samples."""
+    """Differences of theory and samples, by group and point; None without samples."""
     slope = f"_by_{points.SCANNED[0]}"
-    known = [
+    with_theory = [
         n
         for n in points.MEASURED
         if f"{n}_samples" in simulation and n + slope in theory
     ]
-    if not known:
+    if not with_theory:
         return None
-    one_time = [n for n in points.ONE_TIME if n in known]
-    groups = {GROUP: one_time} | {n: [n] for n in known if n not in one_time}
+    one_time = [n for n in points.ONE_TIME if n in with_theory]
+    groups = {GROUP: one_time} | {n: [n] for n in with_theory if n not in one_time}
     deviations: dict[str, dict[tuple[int, ...], Deviations]] = {x: {} for x in groups}
     for place in np.ndindex(tuple(simulation.sizes[name] for name in over)):
         at = dict(zip(over, place, strict=True))
@@ -344,9 +348,9 @@ def _judged(dataset: xr.Dataset, samples: int) -> xr.Dataset:
 
 def _largest(z: np.ndarray) -> np.ndarray:
     """Largest size along the last axis; NaN where there is none."""
-    known = np.isfinite(z)
-    largest = np.where(known, np.abs(z), 0.0).max(-1, initial=0.0)
-    return np.where(known.any(-1), largest, np.nan)
+    finite = np.isfinite(z)
+    largest = np.where(finite, np.abs(z), 0.0).max(-1, initial=0.0)
+    return np.where(finite.any(-1), largest, np.nan)
 
 
 def _rms(x: np.ndarray, used: np.ndarray) -> np.ndarray:

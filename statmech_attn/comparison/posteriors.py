@@ -156,10 +156,10 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
     for name in names:
         q, s = values[name], errors[name]
         scale = float(abs(q).max())
-        both = np.hypot(np.hypot(s, s.sel(estimate=reference)), ROUNDING * scale)
-        z = (q - q.sel(estimate=reference)) / both
+        error = np.hypot(np.hypot(s, s.sel(estimate=reference)), ROUNDING * scale)
+        z = (q - q.sel(estimate=reference)) / error
         compared = z.notnull() & (q.estimate != reference)
-        combined[name] = xr.where(compared, both, np.nan)
+        combined[name] = xr.where(compared, error, np.nan)
         result |= {f"{name}_stderr": s, f"{name}_z": z}
     dataset = xr.Dataset(result).drop_vars("test", errors="ignore")
     judged = [name for name in names if name != "accuracy"]
@@ -237,8 +237,8 @@ def _selected(file: xr.Dataset, points) -> xr.Dataset:
 
 def _quantities(theory: xr.Dataset) -> list[str]:
     layers = sum(str(n).startswith("U_") and str(n)[2:].isdigit() for n in theory)
-    others = ["U_a", "predictor_mean", "predictor_variance", "accuracy"]
-    names = [f"U_{l + 1}" for l in range(layers)] + others
+    estimated = ["U_a", "predictor_mean", "predictor_variance", "accuracy"]
+    names = [f"U_{l + 1}" for l in range(layers)] + estimated
     return [name for name in names if name in theory]
 
 
@@ -373,10 +373,10 @@ def _distances(dataset, reference) -> dict:
 
 def _power(rms, error, widths) -> tuple[float, float]:
     """Exponent of a power law with its error, from two points at least."""
-    known = np.isfinite(rms) & (rms > 0)
-    if known.sum() < 2:
+    positive = np.isfinite(rms) & (rms > 0)
+    if positive.sum() < 2:
         return np.nan, np.nan
-    x, weight = np.log(widths[known]), (rms[known] / error[known]) ** 2
+    x, weight = np.log(widths[positive]), (rms[positive] / error[positive]) ** 2
     x = x - np.average(x, weights=weight)
     moment = (weight * x**2).sum()
-    return (weight * x * np.log(rms[known])).sum() / moment, 1 / np.sqrt(moment)
+    return (weight * x * np.log(rms[positive])).sum() / moment, 1 / np.sqrt(moment)

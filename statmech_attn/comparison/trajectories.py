@@ -198,7 +198,7 @@ def _stepwise(theory, simulation, name, compared, linear, runs):
     root = np.sqrt(n_spins.astype(float))[:, None, None, None]
     predicted = read(theory, f"{name}_noise_std") / root
     fill = lambda x: np.broadcast_to(x.values[..., None], predicted.shape)
-    shown, mask = fill(compared), fill(linear)
+    compared_filled, mask = fill(compared), fill(linear)
     difference = read(simulation, f"{name}_mean") - read(theory, name)
     stderr, spread = (
         read(simulation, f"{name}_stderr"),
@@ -213,7 +213,7 @@ def _stepwise(theory, simulation, name, compared, linear, runs):
     limit, limit_error, used = limit_difference(n_spins, difference, error, mask)
     above = predicted > smallest_spread(runs)
     ratio, ratio_z = spread_ratio(np.where(above, spread, np.nan), predicted, runs)
-    only = lambda x: np.where(shown, x, np.nan)
+    only = lambda x: np.where(compared_filled, x, np.nan)
     point = ("beta", "time", "pattern")
     result = {
         f"{name}_z": (order, only(z)),
@@ -252,13 +252,13 @@ def _stationary(theory, simulation, name):
     for part, values in (("mean", series), ("square", series**2)):
         per_run = simulation[f"{name}_stationary_{part}"]
         per_run = per_run.transpose("n_spins", "beta", "pattern", "all_runs").values
-        both = np.hypot(standard_error(per_run), block_stderr(values, BLOCKS))
+        combined = np.hypot(standard_error(per_run), block_stderr(values, BLOCKS))
         difference = per_run.mean(-1) - values.mean(-1)
         dims = ("n_spins", "beta", "pattern")
         result[f"{name}_stationary_{part}_difference"] = (dims, difference)
         result[f"{name}_stationary_{part}_z"] = (
             dims,
-            in_standard_errors(difference, both),
+            in_standard_errors(difference, combined),
         )
     return result
 

@@ -109,9 +109,9 @@ def history(
 class _Relaxation(eqx.Module):
     net: Network
 
-    def __call__(self, x: Float[Array, " S"], given: Mapping[str, Any]):
-        _require(given)
-        return _drawn(self.net, given, contract(self.net.weighted[1], x)) - x
+    def __call__(self, x: Float[Array, " S"], parameters: Mapping[str, Any]):
+        _require(parameters)
+        return _drawn(self.net, parameters, contract(self.net.weighted[1], x)) - x
 
 
 class _Delayed(eqx.Module):
@@ -119,12 +119,12 @@ class _Delayed(eqx.Module):
     difference: Float[Array, "n n"]
     weights: Float[Array, " n"]
 
-    def __call__(self, u: Float[Array, "n S"], given: Mapping[str, Any]):
-        _require(given)
+    def __call__(self, u: Float[Array, "n S"], parameters: Mapping[str, Any]):
+        _require(parameters)
         _, v, q, k = contract(self.net.weighted, u.T)
-        logits = given["gamma"] * (q[:, 0] @ k)
+        logits = parameters["gamma"] * (q[:, 0] @ k)
         odds = self.weights * jnp.exp(logits - jax.lax.stop_gradient(logits.max()))
-        newest = _drawn(self.net, given, v @ odds / odds.sum()) - u[0]
+        newest = _drawn(self.net, parameters, v @ odds / odds.sum()) - u[0]
         return (-self.difference @ u).at[0].set(newest)
 
 
@@ -137,15 +137,17 @@ class _Output(eqx.Module):
         return contract(self.net.weighted[0], state if state.ndim == 1 else state[0])
 
 
-def _drawn(net: Network, given: Mapping[str, Any], attention) -> Float[Array, " S"]:
-    return jnp.tanh(given["beta"] * contract(net.output.T, attention))
+def _drawn(
+    net: Network, parameters: Mapping[str, Any], attention
+) -> Float[Array, " S"]:
+    return jnp.tanh(parameters["beta"] * contract(net.output.T, attention))
 
 
-def _require(given: Mapping[str, Any]) -> None:
-    if set(given) != NAMES:
+def _require(parameters: Mapping[str, Any]) -> None:
+    if set(parameters) != NAMES:
         raise ValueError(
             "parameters must be beta and gamma (epsilon and redrawn are 0); got "
-            f"{', '.join(given)}."
+            f"{', '.join(parameters)}."
         )
 
 

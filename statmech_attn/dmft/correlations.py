@@ -87,14 +87,14 @@ def correlations(patterns: Patterns) -> Correlations:
     return Correlations(pair, even.get((0, 1, 2), np.zeros((4, n))))
 
 
-def from_correlations(given: Correlations, positional=None) -> Patterns:
+def from_correlations(correlations: Correlations, positional=None) -> Patterns:
     """Site classes that have the given even correlations (M <= 3).
 
     Within a cell the patterns are coupled by one uniform variable, which keeps the
     number of classes below 3 M 2^(M-1) + 2^(M-1).
 
     Args:
-        given: pair and triple correlations of the patterns.
+        correlations: pair and triple correlations of the patterns.
         positional: (4, M, N_p) of +-1; none when omitted.
 
     Returns:
@@ -111,7 +111,10 @@ def from_correlations(given: Correlations, positional=None) -> Patterns:
         >>> all(np.allclose(a, b) for a, b in zip(given, again))
         True
     """
-    pair, triple = np.asarray(given.pair, float), np.asarray(given.triple, float)
+    pair, triple = (
+        np.asarray(correlations.pair, float),
+        np.asarray(correlations.triple, float),
+    )
     n = pair.shape[-1]
     _at_most_three(n)
     if pair.shape != (4, n, n) or triple.shape != (4, n):
@@ -169,8 +172,8 @@ def _coupled_columns(s, mean):
     edges = np.unique(np.concatenate([[0.0, 1.0], threshold.ravel()]))
     for low, high in zip(edges[:-1], edges[1:], strict=True):
         if high - low > TOLERANCE:
-            rest = np.where(threshold >= high, 1.0, -1.0)
-            yield np.concatenate([s[None], rest]), high - low
+            signs = np.where(threshold >= high, 1.0, -1.0)
+            yield np.concatenate([s[None], signs]), high - low
 
 
 def _at_most_three(n_patterns: int) -> None:

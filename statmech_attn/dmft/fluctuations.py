@@ -315,12 +315,12 @@ def _over_mean(gamma, m_q, after: State) -> Float[Array, " C"]:
 
 def _variance(net, params, state: State):
     """N_c times the variance of the class means of the next token."""
-    drawn = drawn_means(net, params, state.newest)
+    means = drawn_means(net, params, state.newest)
     if params.redrawn is None:
-        return 1 - drawn**2
+        return 1 - means**2
     redrawn, copied = params.redrawn, 1 - params.redrawn
-    cross = 2 * redrawn * copied * state.means * drawn
-    return 1 - copied**2 - cross - (redrawn * drawn) ** 2
+    cross = 2 * redrawn * copied * state.means * means
+    return 1 - copied**2 - cross - (redrawn * means) ** 2
 
 
 def _coordinates(state: State):

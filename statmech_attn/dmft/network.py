@@ -265,12 +265,12 @@ def parameters(beta, gamma, epsilon, redrawn=None) -> Parameters:
         Array([127., 127.], dtype=float64)
     """
     require_double()
-    given = {"beta": beta, "gamma": gamma, "epsilon": epsilon, "redrawn": redrawn}
-    given = {name: x for name, x in given.items() if x is not None}
-    if any(isinstance(x, Tracer) for x in given.values()):
-        traced = (jnp.asarray(x, float) for x in given.values())
+    values = {"beta": beta, "gamma": gamma, "epsilon": epsilon, "redrawn": redrawn}
+    values = {name: x for name, x in values.items() if x is not None}
+    if any(isinstance(x, Tracer) for x in values.values()):
+        traced = (jnp.asarray(x, float) for x in values.values())
         return Parameters(*jnp.broadcast_arrays(*traced))
-    values = {name: np.asarray(x, float) for name, x in given.items()}
+    values = {name: np.asarray(x, float) for name, x in values.items()}
     for name, value in values.items():
         if not np.isfinite(value).all():
             raise ValueError(
@@ -558,15 +558,15 @@ def next_means(
         >>> next_means(net, params, state.newest, state.means).tolist()
         [-0.75, 0.75, 0.75]
     """
-    drawn = drawn_means(net, params, attention)
+    fresh = drawn_means(net, params, attention)
     if params.redrawn is None:
-        return drawn
+        return fresh
     if before is None:
         raise ValueError(
             "state has no class means to copy; make it with parameters that have "
             "redrawn."
         )
-    return drawn + (1 - params.redrawn) * (before - drawn)
+    return fresh + (1 - params.redrawn) * (before - fresh)
 
 
 def token_overlaps(net: Network, params: Parameters, means, clock):
@@ -611,7 +611,9 @@ def contract(matrix: Float[Array, "*rows n"], x: Float[Array, "n *rest"]):
         >>> contract(jnp.ones((2, 3)), jnp.ones((3, 5))).shape
         (2, 5)
     """
-    rows, rest = matrix.shape[:-1], x.shape[1:]
-    columns = jnp.moveaxis(matrix, -1, 0).reshape(x.shape[:1] + rows + (1,) * len(rest))
+    rows, trailing = matrix.shape[:-1], x.shape[1:]
+    columns = jnp.moveaxis(matrix, -1, 0).reshape(
+        x.shape[:1] + rows + (1,) * len(trailing)
+    )
     add = add_products if len(x) <= FEW else add_in_turns
-    return add(columns, x.reshape(x.shape[:1] + (1,) * len(rows) + rest))
+    return add(columns, x.reshape(x.shape[:1] + (1,) * len(rows) + trailing))

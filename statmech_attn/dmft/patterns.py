@@ -315,8 +315,8 @@ def cycle(key: Key[Array, ""], *, n_patterns: int, n_bits: int) -> Patterns:
         )
     o = np.array(list(itertools.product((1.0, -1.0), repeat=n_patterns))).T
     v = np.roll(o, -1, axis=0)
-    drawn = _draw(key, (1, n_patterns, n_bits))[0]
-    positional = np.stack([drawn, np.roll(drawn, -1, axis=0), drawn, drawn])
+    signs = _draw(key, (1, n_patterns, n_bits))[0]
+    positional = np.stack([signs, np.roll(signs, -1, axis=0), signs, signs])
     return site_classes(np.stack([o, v, o, o]), positional=positional)
 
 

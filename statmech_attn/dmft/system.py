@@ -72,7 +72,7 @@ def clock(state: State) -> Array:
 
 
 class Step(eqx.Module):
-    """One token."""
+    """The mean-field map: one generated token."""
 
     net: Network
 
@@ -100,8 +100,10 @@ class Display(eqx.Module):
         return semantic_overlaps(self.net, params, state, overlaps)
 
 
-def as_parameters(given: Given) -> Parameters:
+def as_parameters(parameters: Given) -> Parameters:
     """Parameters from those by name."""
-    if isinstance(given, Parameters):
-        return given
-    return Parameters(**{name: jnp.asarray(value) for name, value in given.items()})
+    if isinstance(parameters, Parameters):
+        return parameters
+    return Parameters(
+        **{name: jnp.asarray(value) for name, value in parameters.items()}
+    )

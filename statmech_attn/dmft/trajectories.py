@@ -240,7 +240,9 @@ class NetworkTrajectories(Trajectories):
     def advanced(self, params: Parameters, state: State, steps: int) -> State:
         return advance(self.net, params, state, steps)
 
-    def kept(self, params: Parameters, state: State, steps: int, tick: Tick) -> Arrays:
+    def recorded(
+        self, params: Parameters, state: State, steps: int, tick: Tick
+    ) -> Arrays:
         net, length = self.net, self.length
         noise = None
         if self.noise is not None:
@@ -262,14 +264,14 @@ class NetworkTrajectories(Trajectories):
         return slopes | {n: join(n)[:, :steps] for n in self.names if n not in slopes}
 
     def _chosen_batch(self) -> int:
-        """With noise every lane, also one of padding, has matrices to factorise."""
+        """Points of a batch; fewer with noise, where each has matrices to factorise."""
         if self.noise is None:
             return super()._chosen_batch()
         dense = noise_dimension(self.net, self._axes.points()) >= DENSE
         return 1 if dense else NOISY_BATCH
 
     def _derivatives(self, params: Parameters) -> Arrays:
-        """In the logarithm of every parameter, from two trajectories of each."""
+        """Derivatives in the logarithm of every parameter, by central differences."""
         arrays = {}
         for parameter in BY:
             ends = []

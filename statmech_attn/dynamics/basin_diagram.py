@@ -183,7 +183,7 @@ class BasinDiagram(Points):
         }
 
     def targets(self, dataset: xr.Dataset) -> list[np.ndarray]:
-        """To which attractors at the next value those of every value flow; -1: none.
+        """Number of the attractor at the next value to which each one flows; -1: none.
 
         The states that the file keeps are followed at the next value; there are no new
         starts.
@@ -230,7 +230,7 @@ class BasinDiagram(Points):
         return np.any(lost, axis=1)
 
     def pilot(self) -> Pilot:
-        """From a look: as many are needed to the end of the transient."""
+        """Forecast from one look at the orbits, of which the transient needs many."""
         with limited(1):
             params, starts = self._starts(np.zeros(self.batch, int))
             lanes = np.arange(min(self.follower.lanes, self.batch * self.count))
@@ -273,7 +273,7 @@ class BasinDiagram(Points):
         return {"kind": self.title, "axes": axes, "choices": digests}
 
     def column(self, results: Results, name: str) -> np.ndarray:
-        """Of attractors without the slots that are empty at every value."""
+        """A variable of the attractors, without slots that are empty at every value."""
         if not self.variables.variable(name).dims.startswith("slot"):
             return results.column(name)
         present = results.column("count") > 0
@@ -302,7 +302,7 @@ class BasinDiagram(Points):
 
     @once
     def follower(self) -> Follower:
-        """The compiled map."""
+        """The compiled map that follows many orbits."""
         with limited(1):
             params, starts = self._starts(np.zeros(self.batch, int))
             return Follower(
@@ -318,16 +318,16 @@ class BasinDiagram(Points):
         )
 
     def _variables(self) -> Variables:
-        """Of the file, with parameters that are called by their names.
+        """Table of the file's variables, with parameters called by their names.
 
         Raises:
             ValueError: a parameter with the name of another variable.
         """
         names = (*self.grid.names, *self.grid.fixed)
-        taken = {row.name for row in basin_variables(())}.intersection(names)
-        if taken:
+        used = {row.name for row in basin_variables(())}.intersection(names)
+        if used:
             raise ValueError(
-                f"grid must not have {min(taken)}: files of basins have a variable of "
+                f"grid must not have {min(used)}: files of basins have a variable of "
                 "this name."
             )
         rows = [Variable(name, "", f"parameter {name}", "1", name) for name in names]
@@ -345,8 +345,8 @@ class BasinDiagram(Points):
         params, starts = self._starts(values)
         follower = self.follower
         work = follower.looks * follower.steps_per_look * self.count
-        done = lambda steps: tick(steps / work)
-        orbits = follow_with(follower, starts_of(starts), starts_of(params), done)
+        tick_steps = lambda steps: tick(steps / work)
+        orbits = follow_with(follower, starts_of(starts), starts_of(params), tick_steps)
         lanes = np.arange(len(values) * self.count).reshape(-1, self.count)
         of_values = [distinguish(orbits.take(row)) for row in lanes]
         pairs = zip(lanes, of_values, strict=True)
@@ -384,7 +384,7 @@ class BasinDiagram(Points):
         return columns | {"states": np.concatenate(states)[: points.size]}
 
     def _no_phases(self) -> Arrays:
-        """The same of no attractor."""
+        """Phases and exponents where there is no attractor."""
         params, starts = self._starts(np.zeros(1, int))
         window = jax.eval_shape(self.layout.array, params, starts).shape[:-1]
         form: dict[str, Any] = dict.fromkeys(OF_VERDICTS, ())

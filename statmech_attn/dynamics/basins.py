@@ -114,7 +114,7 @@ class Attractors(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """What a step is."""
+        """What a step of the system is: a token, a unit of time, ..."""
         return self.orbits.unit
 
     @property
@@ -289,14 +289,17 @@ def _stability(attractors: Attractors, beside: Orbits, sets: np.ndarray) -> np.n
     return code
 
 
-def is_same(one: Orbits, i: int, other: Orbits, j: int) -> bool:
-    """Whether orbit i of `one` and orbit j of `other` ended on one set."""
-    if one.period[i] != other.period[j] or UNSETTLED in (one.kind[i], other.kind[j]):
+def is_same(first: Orbits, i: int, second: Orbits, j: int) -> bool:
+    """Whether orbit i of `first` and orbit j of `second` ended on one set."""
+    if first.period[i] != second.period[j] or UNSETTLED in (
+        first.kind[i],
+        second.kind[j],
+    ):
         return False
-    a, b = one.set_of(i), other.set_of(j)
-    if one.period[i]:
+    a, b = first.set_of(i), second.set_of(j)
+    if first.period[i]:
         return set_distance(a, b) <= CLOSE * (1 + np.abs(a).max())
-    return set_distance(a, b) <= SCATTERS * max(one.scatter[i], other.scatter[j])
+    return set_distance(a, b) <= SCATTERS * max(first.scatter[i], second.scatter[j])
 
 
 def _canonical(orbits: Orbits) -> np.ndarray:

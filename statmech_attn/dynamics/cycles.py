@@ -173,7 +173,7 @@ def _once(system, state, vector, frame, kicks, period):
 
 
 def go_round(system, state, vector, frame, kicks, period) -> Round:
-    """Once round, from a state with other coordinates; batched over trailing axes.
+    """Follow a state with other coordinates once round the cycle.
 
     Args:
         system: system with its tangent dynamics.
@@ -272,7 +272,7 @@ class Reading(NamedTuple):
         return np.abs(self.correction).max(axis=1) / size
 
     def error(self, k: int) -> np.ndarray:
-        """Of the points, or of the multipliers if they part after k or soon after."""
+        """Error of the points, or of the multipliers if they part near k."""
         return np.maximum(self.away, self.errors[:, k - 1 : k + BLOCK - 1].min(axis=1))
 
     def moduli(self, ends: np.ndarray) -> np.ndarray:
@@ -309,9 +309,9 @@ def read(after: Round, vectors: np.ndarray, frames: np.ndarray) -> Reading:
     correction = vector - first(vectors)
     inside = before.mT @ correction[..., None]
     finite = np.isfinite(image).all(axis=(1, 2)) & np.isfinite(inside).all(axis=(1, 2))
-    rest = np.eye(logs.shape[1]) - image[finite]
+    closing = np.eye(logs.shape[1]) - image[finite]
     inside = inside[finite]
-    step = np.linalg.pinv(rest, rcond=EPS * logs.shape[1]) @ inside
+    step = np.linalg.pinv(closing, rcond=EPS * logs.shape[1]) @ inside
     correction[finite] += (before[finite] @ (step - inside))[..., 0]
     errors = _errors(logs, upper, across, frame - before @ across)
     return Reading(vector, frame, logs, upper, zero, across, correction, errors)
@@ -431,11 +431,11 @@ def _beside(errors: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Errors (n, k') of the moduli from those of the ends of their blocks."""
     first, last = _blocks(ends)
     padded = np.pad(errors, ((0, 0), (1, 0)))
-    known = np.minimum(last, errors.shape[1] - 1)
+    last_known = np.minimum(last, errors.shape[1] - 1)
     larger = np.maximum(
-        np.take_along_axis(padded, first, 1), np.take_along_axis(errors, known, 1)
+        np.take_along_axis(padded, first, 1), np.take_along_axis(errors, last_known, 1)
     )
-    return np.where(last == known, larger, 0.0)
+    return np.where(last == last_known, larger, 0.0)
 
 
 def _verdict(moduli, deviations, zero, rank: int | None):

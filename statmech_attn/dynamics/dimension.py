@@ -215,14 +215,14 @@ def _dimension(points, theiler, per_block):
     result = jnp.where(scatter > FLAT * jnp.maximum(dimension, 1.0), 1, 0)
     result = jnp.where(scales, result, 2)
     result = jnp.where(finite, jnp.where(differ, result, 3), 4)
-    shown = lambda x: jnp.where(result <= 1, x, jnp.nan)
+    where_resolved = lambda x: jnp.where(result <= 1, x, jnp.nan)
     return CorrelationDimension(
-        dimension=shown(dimension),
-        stderr=shown(jnp.hypot(jnp.hypot(statistical, scatter), edges)),
-        statistical=shown(statistical),
-        scatter=shown(scatter),
-        low=shown(unit * jnp.min(jnp.where(chosen, RADII, jnp.inf))),
-        high=shown(unit * jnp.max(jnp.where(chosen, RADII, -jnp.inf))),
+        dimension=where_resolved(dimension),
+        stderr=where_resolved(jnp.hypot(jnp.hypot(statistical, scatter), edges)),
+        statistical=where_resolved(statistical),
+        scatter=where_resolved(scatter),
+        low=where_resolved(unit * jnp.min(jnp.where(chosen, RADII, jnp.inf))),
+        high=where_resolved(unit * jnp.max(jnp.where(chosen, RADII, -jnp.inf))),
         radii=unit * RADII,
         correlation=total / all_pairs,
         slopes=jnp.where(total > 0, local_slopes(log_c), jnp.nan),

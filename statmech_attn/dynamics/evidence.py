@@ -80,10 +80,10 @@ def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
     errors = jnp.where(candidates < length, jax.vmap(error)(candidates), jnp.inf)
     moves = jnp.max(jnp.abs(x[multiple:] - x[:-multiple])) * scale
     closed = (candidates == multiple) | (errors <= CLOSED * moves)
-    good = (errors <= tolerance) & closed
-    first = jnp.argmax(good)
-    period = jnp.where(jnp.any(good), candidates[first], 0)
-    return period, jnp.where(jnp.any(good), errors[first], jnp.min(errors))
+    recurs = (errors <= tolerance) & closed
+    first = jnp.argmax(recurs)
+    period = jnp.where(jnp.any(recurs), candidates[first], 0)
+    return period, jnp.where(jnp.any(recurs), errors[first], jnp.min(errors))
 
 
 def main_component(x: Float[Array, "T d"]) -> Float[Array, " T"]:

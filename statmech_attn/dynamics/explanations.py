@@ -50,17 +50,17 @@ class Verdict:
     def frequency(self) -> str:
         """The rotation number with its error and unit."""
         value = quantity(self.rotation_number, self.rotation_error)
-        told = f"{value} cycles per period of the drive (per step without one)"
+        words = f"{value} cycles per period of the drive (per step without one)"
         if self.oriented:
-            return f"its rotation number is {told}"
-        return f"its strongest frequency is {told}, the rotation number ρ or 1 - ρ"
+            return f"its rotation number is {words}"
+        return f"its strongest frequency is {words}, the rotation number ρ or 1 - ρ"
 
     @property
     def indicators(self) -> str:
         return f"0-1 test K = {self.zero_one:.3g}, broadband power {self.broadband:.2g}"
 
     @property
-    def asked(self) -> str:
+    def digits_required(self) -> str:
         """How many digits were asked for, where that is known."""
         return ""
 
@@ -77,12 +77,12 @@ class JudgedVerdict(Verdict):
     criteria: Criteria
 
     def explain(self) -> str:
-        """The sentence."""
+        """The sentence that explains the verdict."""
         tell = _TOLD.get(self.phase, undecided)
         return f"{self.phase}: {tell(self)}."
 
     @property
-    def asked(self) -> str:
+    def digits_required(self) -> str:
         return f" of {self.criteria.digits:g}"
 
     @property
@@ -96,7 +96,7 @@ def explain(
     verdicts: "Classification", phases: Sequence[str], reasons: Sequence[str]
 ) -> str | list:
     """Sentences of one verdict or many, nested as the axes of the batch."""
-    plain = lambda x, own=0: batch_first(verdicts, np.asarray(x), own)
+    plain = lambda x, trailing=0: batch_first(verdicts, np.asarray(x), trailing)
     phase, of, evidence = plain(verdicts.phase), verdicts.spectrum, verdicts.evidence
     columns = {
         "period": plain(verdicts.period),
@@ -120,9 +120,9 @@ def explain(
     }
     bits = plain(verdicts.reasons)
 
-    def told(place: tuple[int, ...]) -> str | list:
+    def sentence(place: tuple[int, ...]) -> str | list:
         if len(place) < phase.ndim:
-            return [told((*place, i)) for i in range(phase.shape[len(place)])]
+            return [sentence((*place, i)) for i in range(phase.shape[len(place)])]
         told_by = int(bits[place])
         return JudgedVerdict(
             phase=phases[int(phase[place])],
@@ -132,7 +132,7 @@ def explain(
             **{name: values[place] for name, values in columns.items()},
         ).explain()
 
-    return told(())
+    return sentence(())
 
 
 def _recurrent(v: JudgedVerdict) -> str:
@@ -241,7 +241,7 @@ def _numbers(v: Verdict, reason: str) -> str:
             "no recurrence was found",
             f"{v.leading}; nearest return to {v.recurrence_error:.1g} of its size",
         ),
-        ("averages converge", f"{v.digits:.1f}{v.asked} digits"),
+        ("averages converge", f"{v.digits:.1f}{v.digits_required} digits"),
         ("irregular", v.indicators),
         ("say regular", v.indicators),
         ("the cap", f"{v.after(v.steps)}"),

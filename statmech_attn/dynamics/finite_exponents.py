@@ -125,10 +125,10 @@ class _Graph:
         if name in CALLS and inner is not None:
             constants = getattr(inner, "consts", [])
             return self.run(getattr(inner, "jaxpr", inner), constants, inputs)
-        known = [x.value is not None for x in inputs]
+        constant = [x.value is not None for x in inputs]
         if not any(x.ids.any() for x in inputs):
             ids = [np.zeros(shape, int) for shape in shapes]
-            if name in PLACES and all(known):
+            if name in PLACES and all(constant):
                 values = _bound(equation, [x.value for x in inputs])
                 return [Cell(*pair) for pair in zip(ids, values, strict=True)]
             return [Cell(x) for x in ids]
@@ -137,7 +137,7 @@ class _Graph:
             return [self._each(np.stack(rows, axis=1), shapes[0])]
         where = np.zeros(len(inputs), bool)
         where[MOVES.get(name, ()),] = True
-        if name in MOVES and all(np.array(known)[where]):
+        if name in MOVES and all(np.array(constant)[where]):
             pairs = zip(inputs, where, strict=True)
             moved = _bound(equation, [x.value if at else x.ids for x, at in pairs])
             return [Cell(np.maximum(ids, 0)) for ids in moved]
@@ -177,10 +177,10 @@ def _bound(equation, inputs: list) -> list[np.ndarray]:
 
 def _last(ids: np.ndarray, axes) -> np.ndarray:
     """Some axes as a single one, the last."""
-    others = [i for i in range(ids.ndim) if i not in axes]
+    other_axes = [i for i in range(ids.ndim) if i not in axes]
     length = int(np.prod([ids.shape[i] for i in axes]))
-    shape = [ids.shape[i] for i in others]
-    return ids.transpose(*others, *axes).reshape(*shape, length)
+    shape = [ids.shape[i] for i in other_axes]
+    return ids.transpose(*other_axes, *axes).reshape(*shape, length)
 
 
 def _factors(inputs: list[Cell], options) -> np.ndarray:
@@ -195,9 +195,9 @@ def _factors(inputs: list[Cell], options) -> np.ndarray:
         zero = np.zeros(x.ids.shape) if x.value is None else x.value == 0
         order = (*batch, *free, *axes)
         sides.append([y.transpose(order).reshape(length) for y in (x.ids, zero)])
-    (left, no_left), (right, no_right) = sides
-    shape = (left.shape[0], left.shape[1], right.shape[1], left.shape[2])
+    (first, first_zero), (second, second_zero) = sides
+    shape = (first.shape[0], first.shape[1], second.shape[1], first.shape[2])
     wide = lambda x, axis: np.broadcast_to(np.expand_dims(x, axis), shape)
-    left = np.where(wide(no_right, 1), 0, wide(left, 2))
-    right = np.where(wide(no_left, 2), 0, wide(right, 1))
-    return np.concatenate([left, right], axis=-1).reshape(-1, 2 * shape[-1])
+    first = np.where(wide(second_zero, 1), 0, wide(first, 2))
+    second = np.where(wide(first_zero, 2), 0, wide(second, 1))
+    return np.concatenate([first, second], axis=-1).reshape(-1, 2 * shape[-1])

@@ -133,8 +133,8 @@ class FiniteTimeExponents(eqx.Module):
         if not 1 <= turns <= most:
             raise ValueError(f"turns must lie in 1..{most}; got {turns}.")
         count = self.values.shape[0] // turns
-        whole = self.values[: count * turns]
-        grouped = whole.reshape((count, turns) + whole.shape[1:])
+        windows = self.values[: count * turns]
+        grouped = windows.reshape((count, turns) + windows.shape[1:])
         mean, window = jnp.mean(grouped, axis=1), self.window * turns
         return FiniteTimeExponents(mean, window, self.unit)
 

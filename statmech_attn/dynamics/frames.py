@@ -72,11 +72,11 @@ def completed(frame: Float[np.ndarray, "dim k *batch"], columns: int) -> np.ndar
 
 def turn(system: TangentSystem, lifted: PyTree, frame, every: int = 1) -> Turn:
     """Push a frame by `every` steps and orthonormalise it."""
-    whole = frame.shape[0] == frame.shape[1]
+    square = frame.shape[0] == frame.shape[1]
     error = EPS * _repeated(_generic(frame.shape[0], 1)[:, 0], frame.shape[2:])
 
     def push(lifted, columns):
-        if whole:
+        if square:
             return system.push_measured(lifted, columns)
         return (*system.push(lifted, columns), None)
 
@@ -89,18 +89,18 @@ def turn(system: TangentSystem, lifted: PyTree, frame, every: int = 1) -> Turn:
         last = last.reshape((-1,) + (1,) * (frame.ndim - 2))
 
         def push_on(_, carry):
-            lifted, both, log_det = carry
-            lifted, both, more = push(lifted, both)
-            fresh = error * longest(both[:, :-1])
-            both = both + jnp.where(last, fresh[:, None], 0.0)
-            return lifted, both, jax.tree.map(jnp.add, log_det, more)
+            lifted, extended, log_det = carry
+            lifted, extended, more = push(lifted, extended)
+            fresh = error * longest(extended[:, :-1])
+            extended = extended + jnp.where(last, fresh[:, None], 0.0)
+            return lifted, extended, jax.tree.map(jnp.add, log_det, more)
 
         nothing = jnp.zeros_like(error)
-        both = jnp.concatenate([frame, nothing[:, None]], axis=1)
-        log_det = nothing[0] if whole else None
-        carry = jax.lax.fori_loop(0, every, push_on, (lifted, both, log_det))
-        lifted, both, log_det = carry
-        pushed, noise = both[:, :-1], both[:, -1]
+        extended = jnp.concatenate([frame, nothing[:, None]], axis=1)
+        log_det = nothing[0] if square else None
+        carry = jax.lax.fori_loop(0, every, push_on, (lifted, extended, log_det))
+        lifted, extended, log_det = carry
+        pushed, noise = extended[:, :-1], extended[:, -1]
         basis, lengths, norms = orthonormalise(pushed)
         beyond = CHANCE * _beyond(basis, noise)
     share = beyond / nonzero(lengths)
@@ -125,11 +125,11 @@ def _beyond(basis, v) -> Float[Array, "k *batch"]:
     Differences of squares, good to 1e-8 of the length of v: it is an error already.
     """
     shares = add_products(basis, v[:, None])
-    rest = [add_products(v, v)]
-    least = 4 * EPS * rest[0]
+    squares = [add_products(v, v)]
+    least = 4 * EPS * squares[0]
     for share in shares[:-1]:
-        rest.append(rest[-1] - share**2)
-    return jnp.sqrt(jnp.maximum(jnp.stack(rest), least))
+        squares.append(squares[-1] - share**2)
+    return jnp.sqrt(jnp.maximum(jnp.stack(squares), least))
 
 
 def _generic(dimension: int, k: int) -> np.ndarray:

@@ -142,11 +142,11 @@ class Follower:
         mass = jnp.broadcast_to(jnp.sum(weights, axis=0)[:, None], (6, shape[-1]))
         quarters = record[: length - length % 4].reshape((4, -1) + shape)
         ranges = jnp.min(quarters, axis=1), jnp.max(quarters, axis=1)
-        whole, part = (
+        averages, part = (
             Averages(sums[of], mass[of], *ranges) for of in (slice(3), slice(3, 6))
         )
         period = jnp.where(finite, period, 0)
-        return state, Look(period, finite, whole, part, record)
+        return state, Look(period, finite, averages, part, record)
 
     def width(self, count: int) -> int:
         """Lanes of the batches in which so many are looked at.
@@ -198,9 +198,9 @@ class Follower:
         Args:
             horizon: steps.
         """
-        other = copy.copy(self)
-        other.search = dataclasses.replace(self.search, horizon=horizon)
-        return other
+        copied = copy.copy(self)
+        copied.search = dataclasses.replace(self.search, horizon=horizon)
+        return copied
 
     def see(self, state: PyTree) -> np.ndarray:
         """Observables (d, n) of any number of states.

@@ -29,18 +29,18 @@ def orthonormalise(frame: Float[Array, "dim k *batch"]):
         [2.0, 3.0]
     """
     k = frame.shape[1]
-    done, squares, norms = [], [], []
+    columns, squares, norms = [], [], []
     for j in range(k):
         v = frame[:, j]
         norms.append(add_products(v, v))
         for _ in range(2 if j else 0):
-            basis, lengths = jnp.stack(done, axis=1), jnp.stack(squares)
+            basis, lengths = jnp.stack(columns, axis=1), jnp.stack(squares)
             shares = add_products(basis, v[:, None]) / nonzero(lengths)
             v = v - add_up(basis[:, i] * shares[i] for i in range(j))
-        done.append(v)
+        columns.append(v)
         squares.append(add_products(v, v))
     lengths = jnp.sqrt(jnp.stack(squares))
-    basis = jnp.stack(done, axis=1) / nonzero(lengths)
+    basis = jnp.stack(columns, axis=1) / nonzero(lengths)
     return basis, lengths, jnp.sqrt(jnp.stack(norms))
 
 

@@ -216,7 +216,7 @@ class Classification(eqx.Module):
 
     @property
     def unit(self) -> str:
-        """What a step is."""
+        """What a step of the system is: a token, a unit of time, ..."""
         return self.spectrum.unit
 
     @property
@@ -330,9 +330,9 @@ def turns_per_block(steps: int, every: int, drive_period: int) -> int:
     A block holds whole drive periods: means of the orbit by block are compared with
     one another, and must be taken over the same phases of the drive.
     """
-    whole = drive_period // math.gcd(every, drive_period)
+    common = drive_period // math.gcd(every, drive_period)
     turns = -(-steps // (lyapunov.BLOCKS * every))
-    return -(-turns // whole) * whole
+    return -(-turns // common) * common
 
 
 @eqx.filter_jit
@@ -482,41 +482,41 @@ def weigh(
     )
 
 
-def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
+def decide(spectrum: Spectrum, evidence: Evidence, criteria, drive_period, at_cap):
     """The verdict: phase, period, rotation number and reasons, elementwise."""
     signs = signs_of(spectrum, criteria)
-    sign, recurs = signs[0], found.recurrence_period > 0
-    steady = found.quarters <= QUARTER_SIGMAS
+    sign, recurs = signs[0], evidence.recurrence_period > 0
+    steady = evidence.quarters <= QUARTER_SIGMAS
     marginal = is_marginal(spectrum, signs, criteria, steady) & ~recurs
-    regular = (found.zero_one < criteria.zero_one) & (
-        found.broadband < criteria.broadband
+    regular = (evidence.zero_one < criteria.zero_one) & (
+        evidence.broadband < criteria.broadband
     )
-    smooth = found.digits >= criteria.digits
-    known = ~jnp.isnan(spectrum.exponents[0]) | (sign == -1)
+    smooth = evidence.digits >= criteria.digits
+    resolved = ~jnp.isnan(spectrum.exponents[0]) | (sign == -1)
     # Weak banded chaos looks regular to the 0-1 test for very long, but its spectrum
     # has a floor; an orbit that still drifts to a torus has lines only.
     clear = spectrum.exponents[0] > criteria.clear_sigmas * spectrum.stderr[0]
-    clear &= found.broadband > criteria.lines
+    clear &= evidence.broadband > criteria.lines
     reasons = sum(
         jnp.where(condition, bit, 0)
         for condition, bit in (
             (~steady, R_QUARTERS),
-            ((found.drift > QUARTER_SIGMAS) & ~recurs, R_DRIFT),
+            ((evidence.drift > QUARTER_SIGMAS) & ~recurs, R_DRIFT),
             (sign == UNCLEAR, R_SIGN),
             (recurs & (sign == 1), R_RECURS),
-            (recurs & (sign == 0) & (found.recurrence_error > EXACT), R_CONVERGING),
+            (recurs & (sign == 0) & (evidence.recurrence_error > EXACT), R_CONVERGING),
             (~recurs & (sign < 0), R_NO_RECURRENCE),
             (~recurs & (sign == 0) & ~smooth, R_SLOW),
             (~recurs & (sign == 0) & smooth & ~regular, R_IRREGULAR),
             (~recurs & (sign == 1) & regular & ~clear, R_REGULAR),
-            (~known, R_UNRESOLVED),
+            (~resolved, R_UNRESOLVED),
             (marginal, R_MARGINAL),
         )
     )
-    reasons = jnp.where(found.finite, reasons, R_DIVERGED)
-    phase = jnp.where(found.positive >= 2, HYPERCHAOTIC, CHAOTIC)
+    reasons = jnp.where(evidence.finite, reasons, R_DIVERGED)
+    phase = jnp.where(evidence.positive >= 2, HYPERCHAOTIC, CHAOTIC)
     phase = jnp.where(sign == 0, QUASIPERIODIC, phase)
-    periodic = jnp.where(found.recurrence_period == drive_period, FIXED, PERIODIC)
+    periodic = jnp.where(evidence.recurrence_period == drive_period, FIXED, PERIODIC)
     phase = jnp.where(recurs, periodic, phase)
     quarter = _quarters(spectrum.blocks[:, 0])
     left_chaos = (quarter[0] > criteria.zero) & (quarter[3] < -criteria.zero)
@@ -524,10 +524,10 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
     phase = jnp.where(
         reasons > 0, jnp.where(left_chaos, TRANSIENT, UNDETERMINED), phase
     )
-    phase = jnp.where(found.finite, phase, DIVERGED)
-    reasons = reasons | jnp.where((reasons > 0) & found.finite & at_cap, R_CAP, 0)
-    period = jnp.where(phase <= PERIODIC, found.recurrence_period, 0)
-    return phase, period, on_torus(phase, found.frequency), reasons
+    phase = jnp.where(evidence.finite, phase, DIVERGED)
+    reasons = reasons | jnp.where((reasons > 0) & evidence.finite & at_cap, R_CAP, 0)
+    period = jnp.where(phase <= PERIODIC, evidence.recurrence_period, 0)
+    return phase, period, on_torus(phase, evidence.frequency), reasons
 
 
 def on_torus(phase, values):

@@ -211,10 +211,10 @@ class _Cycle(NamedTuple):
     end: int
     reach: float
 
-    def outside(self, s: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """Which of the points `seen` (m, d) at times s are not near the cycle."""
-        there = self.points[(s - self.end - 1) % len(self.points)]
-        return np.abs(seen - there).max(axis=1) > self.reach
+    def outside(self, s: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Which of some points (m, d) at times s are not near the cycle."""
+        at_cycle = self.points[(s - self.end - 1) % len(self.points)]
+        return np.abs(points - at_cycle).max(axis=1) > self.reach
 
 
 class _Set(NamedTuple):
@@ -223,13 +223,13 @@ class _Set(NamedTuple):
     points: np.ndarray  # (R, d)
     reach: float
 
-    def outside(self, s: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """Which of the points `seen` (m, d) are not near the set."""
-        return KDTree(self.points).query(seen, p=np.inf)[0] > self.reach
+    def outside(self, s: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Which of some points (m, d) are not near the set."""
+        return KDTree(self.points).query(points, p=np.inf)[0] > self.reach
 
 
-class _Kept(NamedTuple):
-    """Everyone's state when a look began: what it takes to do the look again."""
+class _LookStart(NamedTuple):
+    """All states at the start of a look, with which it can be done again."""
 
     number: int
     width: int  # lanes of the batches of that look
@@ -238,7 +238,7 @@ class _Kept(NamedTuple):
 
 
 class _Run:
-    """State of `settle`: the orbits so far, and who is still on the way."""
+    """State of `settle`: the orbits so far, and those that have not settled."""
 
     def __init__(self, follower: Follower, starts: PyTree, parameters: PyTree):
         self.follower, system = follower, follower.system
@@ -246,7 +246,7 @@ class _Run:
         self.state = jax.tree.map(lambda x: np.array(x, order="C"), lanes)
         self.record, n = follower.search.record, count_of(lanes)
         self.seen = follower.see(self.state)
-        self.kept: deque[_Kept] = deque(maxlen=follower.search.memory)
+        self.look_starts: deque[_LookStart] = deque(maxlen=follower.search.memory)
         self.pending, self.was_regular = np.arange(n), np.zeros(n, bool)
         self.kind, self.period = np.full(n, UNSETTLED), np.zeros(n, int)
         cloud = (n, self.record // 2, len(self.seen))
@@ -277,9 +277,9 @@ class _Run:
         """One look at all that are pending; those that settle are no longer."""
         start = jax.tree.map(np.copy, self.state)
         width = self.follower.width(self.pending.size)
-        self.kept.append(_Kept(number, width, start, self.seen.copy()))
+        self.look_starts.append(_LookStart(number, width, start, self.seen.copy()))
         reached: dict[int, tuple[_Cycle | _Set, np.ndarray]] = {}
-        pending, gone = [], []
+        pending, diverged = [], []
         for lanes, after, looked in self.follower.look(
             start, self.parameters, self.pending, width, number
         ):
@@ -296,29 +296,29 @@ class _Run:
                 if goal is not None:
                     reached[lane] = goal, record
                 elif kinds[i] == GONE:
-                    gone.append(lane)
+                    diverged.append(lane)
         self.pending = np.sort(np.concatenate(pending))
-        self._enter(reached, gone, number)
+        self._enter(reached, diverged, number)
 
-    def _judge(self, lanes, found, number: int, last: bool) -> np.ndarray:
+    def _judge(self, lanes, look, number: int, last: bool) -> np.ndarray:
         """Kind of each lane, or -1 while it is on the way."""
         search, place = self.follower.search, place_of(number, self.follower.looks)
         late = (number + 1) * self.follower.steps_per_look >= search.transient or last
-        smooth, steady = witnesses(found.whole, search.digits)
+        smooth, steady = witnesses(look.whole, search.digits)
         was, self.was_regular[lanes] = self.was_regular[lanes], smooth & steady
         # One look in some 2000 agrees by chance on a chaotic orbit.
         by_look = smooth & steady & late & (was | (self.follower.looks == 1))
         by_window = np.zeros(len(lanes), bool)
-        self.windows.add(lanes, found.part, found.record, place)
+        self.windows.add(lanes, look.part, look.record, place)
         if place.is_last:
-            whole, before = self.windows.ended(lanes, place.looks)
-            by_window = whole & before & late & ~by_look
+            regular_now, before = self.windows.ended(lanes, place.looks)
+            by_window = regular_now & before & late & ~by_look
         self.by_window[lanes] = by_window
         regular = by_look | by_window
         kinds = np.where(regular, REGULAR, IRREGULAR if last else -1)
-        kinds = np.where(found.finite, kinds, GONE)
-        for i in np.flatnonzero(found.finite & ((found.period > 0) | regular | last)):
-            record, period = np.asarray(found.record[..., i]), int(found.period[i])
+        kinds = np.where(look.finite, kinds, GONE)
+        for i in np.flatnonzero(look.finite & ((look.period > 0) | regular | last)):
+            record, period = np.asarray(look.record[..., i]), int(look.period[i])
             still = smooth[i] and not steady[i] and not by_window[i]
             if period and left_to_go(record, period) <= search.recurrence / 2:
                 kinds[i] = CYCLE
@@ -334,7 +334,7 @@ class _Run:
         return kinds
 
     def _halves(self, lane: int, record) -> list[np.ndarray] | tuple[np.ndarray, ...]:
-        """Both halves of the look or window by which a lane is regular."""
+        """Halves of the stretch of orbit by which a lane was judged regular."""
         if self.by_window[lane]:
             return last_pieces(self.windows.points[lane], 2)
         return np.split(record, 2)
@@ -358,25 +358,25 @@ class _Run:
             self.period[lane] = q * self.follower.system.drive_period
             return _Cycle(record[-q:], end, reach)
         pieces = self._halves(lane, record) if kind == REGULAR else self._late(lane)
-        both = pieces[1] if kind == REGULAR else np.concatenate(pieces)
-        self.points[lane] = np.resize(both, self.points[lane].shape)
-        self.distinct[lane] = min(len(both), half)
+        cloud = pieces[1] if kind == REGULAR else np.concatenate(pieces)
+        self.points[lane] = np.resize(cloud, self.points[lane].shape)
+        self.distinct[lane] = min(len(cloud), half)
         self.scatter[lane] = max(set_distance(*pieces), resolution(pieces[1]))
         wide = max(reach, WIDE * self.scatter[lane])
         if self.by_window[lane]:  # fast passages leave few points
             wide = max(wide, WIDE * furthest(*pieces), WIDE * furthest(*pieces[::-1]))
-            pairs = combinations(np.array_split(both, 4), 2)
+            pairs = combinations(np.array_split(cloud, 4), 2)
             spread = max(set_distance(*pair) for pair in pairs)
             self.scatter[lane] = max(self.scatter[lane], spread)
         return _Set(np.concatenate(pieces), wide) if kind == REGULAR else None
 
-    def _enter(self, reached: dict, gone: list[int], number: int) -> None:
+    def _enter(self, reached: dict, diverged: list[int], number: int) -> None:
         """When neighbourhoods were entered for good, and what was before that.
 
-        And what was before those that are `gone` diverged.
+        And what was before the orbits that `diverged` did.
         """
         early: dict[int, _Cycle | _Set] = {}
-        keep: dict[int, list[int]] = defaultdict(list, {number - 1: gone})
+        keep: dict[int, list[int]] = defaultdict(list, {number - 1: diverged})
         for lane, (goal, record) in reached.items():
             s = self._last_outside(goal, record, number)
             if s is None:
@@ -384,19 +384,19 @@ class _Run:
             else:
                 self._entered(lane, s, keep)
         self._walk_back(early, keep)
-        for look in list(self.kept):
+        for look in list(self.look_starts):
             for lane, record in self._again(look, keep[look.number]):
                 self.before[lane] = record[-self.points.shape[1] :]
 
     def _walk_back(self, early: dict, keep) -> None:
         """Do looks again, the latest first, until all that entered early are found."""
-        for look in list(self.kept)[-2::-1]:
+        for look in list(self.look_starts)[-2::-1]:
             for lane, record in self._again(look, list(early)):
                 s = self._last_outside(early[lane], record, look.number)
                 if s is not None:
                     self._entered(lane, s, keep)
                     del early[lane]
-        oldest = self.kept[0]
+        oldest = self.look_starts[0]
         begin = oldest.number * self.record
         for lane, goal in early.items():
             if goal.outside(np.array([begin]), oldest.seen[None, :, lane])[0]:
@@ -414,10 +414,10 @@ class _Run:
         self.lifetime[lane] = last_outside + 1
         keep[(last_outside - 1) // self.record - 1].append(lane)
 
-    def _again(self, kept: _Kept, lanes: list[int]):
+    def _again(self, look: _LookStart, lanes: list[int]):
         """Do a look of some lanes again, bit for bit: lane and record of each."""
         for some, _, looked in self.follower.look(
-            kept.state, self.parameters, np.array(lanes, int), kept.width, kept.number
+            look.state, self.parameters, np.array(lanes, int), look.width, look.number
         ):
             for i, lane in enumerate(some):
                 yield int(lane), looked.record[..., i]

@@ -98,7 +98,7 @@ class System(eqx.Module):
         return Linearised(self.step, parameters, self.rank)
 
     def beside(self, parameters: PyTree) -> "TangentSystem":
-        """The same for states and parameters of many points, on the last axis.
+        """The tangent maps of many points side by side, on the last axis.
 
         Args:
             parameters: of the map, with the points on the last axis.
@@ -269,27 +269,29 @@ def shape_of_step(step: Callable, *arguments: PyTree) -> PyTree:
     except ValueError:
         raise
     except Exception as error:
-        said = " ".join(str(error).split("\n")[0].split())
-        raise ValueError(_refusal(type(error).__name__, said)) from error
+        message = " ".join(str(error).split("\n")[0].split())
+        raise ValueError(_refusal(type(error).__name__, message)) from error
 
 
-def _refusal(kind: str, said: str) -> str:
+def _refusal(kind: str, message: str) -> str:
     if kind.startswith(("Tracer", "Concretization")):
         return (
             "step needs the values of an array, which JAX does not have while it "
             "compiles: use jax.numpy, not numpy, and jnp.where, not if."
         )
-    if "missing" in said and "positional argument" in said:
-        return f"step takes parameters: give them after the state ({said})."
-    if "positional argument" in said and "given" in said:
-        return f"step must take the state and the parameters, f(x, p) ({said})."
+    if "missing" in message and "positional argument" in message:
+        return f"step takes parameters: give them after the state ({message})."
+    if "positional argument" in message and "given" in message:
+        return f"step must take the state and the parameters, f(x, p) ({message})."
     if kind == "KeyError":
-        return f"step asks for the parameter {said}, which is not given."
-    if "'list'" in said:
-        return f"step must get its state and parameters as arrays, not lists ({said})."
+        return f"step asks for the parameter {message}, which is not given."
+    if "'list'" in message:
+        return (
+            f"step must get its state and parameters as arrays, not lists ({message})."
+        )
     return (
         f"step, which takes the state first, then the parameters, ends in {kind}: "
-        f"{said.rstrip('.')}."
+        f"{message.rstrip('.')}."
     )
 
 
@@ -473,7 +475,7 @@ class SideBySide(TangentSystem):
         return self._many(push, (lane_axes(lifted), -1), lifted, frame)
 
     def push_measured(self, lifted, frame):
-        """By Gram-Schmidt: jaxlib's factorisations of many matrices block threads."""
+        """Push frames and measure volumes, by Gram-Schmidt."""
         dimension, _, points = frame.shape
         units = jnp.eye(dimension)[:, :, None]
         units = jnp.broadcast_to(units, (dimension, dimension, points))
@@ -482,9 +484,9 @@ class SideBySide(TangentSystem):
         return *self.push(lifted, frame), log_det
 
     def _many(self, function, out, *trees):
-        one = lambda parameters, *each: function(self.one(parameters), *each)
+        call = lambda parameters, *arguments: function(self.one(parameters), *arguments)
         axes = lane_axes((self.parameters, *trees))
-        return jax.vmap(one, in_axes=axes, out_axes=out)(self.parameters, *trees)
+        return jax.vmap(call, in_axes=axes, out_axes=out)(self.parameters, *trees)
 
 
 def require_like(after: PyTree, before: PyTree, name: str = "step") -> None:

@@ -90,10 +90,10 @@ def locking(
 
 def _simplest(low: Fraction, high: Fraction) -> Fraction:
     """The fraction of smallest denominator in [low, high], by continued fractions."""
-    whole = -(-low.numerator // low.denominator)
-    if whole <= high:
-        return Fraction(whole)
-    floor = whole - 1
+    integer = -(-low.numerator // low.denominator)
+    if integer <= high:
+        return Fraction(integer)
+    floor = integer - 1
     return floor + 1 / _simplest(1 / (high - floor), 1 / (low - floor))
 
 
@@ -269,10 +269,10 @@ def _edges(lift, free, x, values, low, high, p, q, tolerance, rounds):
     def edge(least):
         wide = lambda bounds: jnp.any(bounds[1] - bounds[0] > tolerance)
         start = low, high, lost
-        below, above, gone = jax.lax.while_loop(
+        below, above, unresolved = jax.lax.while_loop(
             wide, partial(halve, least=least), start
         )
-        return (below + above) / 2, gone
+        return (below + above) / 2, unresolved
 
     (lower, first_lost), (upper, last_lost) = edge(0), edge(1)
     inside = (first < 0) & (last == 1)

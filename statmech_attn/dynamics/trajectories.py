@@ -206,13 +206,13 @@ class Trajectories(Points):
         return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
 
     def pilot(self) -> Pilot:
-        """From two segments of one batch: the first one compiles."""
+        """Forecast from two segments of one batch, of which the first one compiles."""
         seconds = []
         for _ in range(2):
             clock = time.perf_counter()
             self.moved(*self._start(np.arange(1)), PIECE, lambda _: None)
             moved = time.perf_counter()
-            self.kept(*self._start(np.arange(1)), 1, lambda _: None)
+            self.recorded(*self._start(np.arange(1)), 1, lambda _: None)
             seconds = [moved - clock, time.perf_counter() - moved]
         stretches = self.transient / PIECE, self.steps / self.length
         seconds_of_point = float(np.dot(stretches, seconds)) / self.batch
@@ -247,10 +247,12 @@ class Trajectories(Points):
         return params, self.starts(params, np.zeros(self.batch, int))
 
     def _compute(self, index: np.ndarray, tick: Tick) -> Arrays:
-        done = lambda steps: tick(len(index) * steps / (self.transient + self.steps))
+        tick_steps = lambda steps: tick(
+            len(index) * steps / (self.transient + self.steps)
+        )
         params, state = self._start(index)
-        state = self.moved(params, state, self.transient, done)
-        arrays = self.kept(params, state, self.steps, done)
+        state = self.moved(params, state, self.transient, tick_steps)
+        arrays = self.recorded(params, state, self.steps, tick_steps)
         return {name: x[: len(index)] for name, x in arrays.items()}
 
     def moved(self, params: PyTree, state: PyTree, steps: int, tick: Tick) -> PyTree:
@@ -277,7 +279,7 @@ class Trajectories(Points):
         """
         return advance(self.system, params, state, steps)
 
-    def kept(self, params: PyTree, state: PyTree, steps: int, tick: Tick) -> Arrays:
+    def recorded(self, params: PyTree, state: PyTree, steps: int, tick: Tick) -> Arrays:
         """Rows (batch, steps, ...) from a state on, in stretches of one length.
 
         Args:

@@ -272,9 +272,9 @@ def _rate(lifetime, ended, after, resolution) -> EscapeRate:
     )
 
 
-def _likeliest(left, over) -> tuple[float, float]:
+def _likeliest(times, over) -> tuple[float, float]:
     """Rate and error per unit of time; NaN without an event, or with nothing else."""
-    events, time = int(over.sum()), float(left.sum())
+    events, time = int(over.sum()), float(times.sum())
     if events in (0, time):
         return np.nan, np.nan
     chance = events / time

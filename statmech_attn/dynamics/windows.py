@@ -41,7 +41,7 @@ class Averages(NamedTuple):
     high: Any  # (4, d, n)
 
     def take(self, lanes: np.ndarray) -> "Averages":
-        """Those of some orbits.
+        """The averages of some orbits.
 
         Args:
             lanes: numbers of the orbits.

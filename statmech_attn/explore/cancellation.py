@@ -10,7 +10,7 @@ class Cancelled(Exception):
 
 
 class Stoppable(Silent):
-    """A reporter that ends what it is told of, once it is to stop."""
+    """A reporter through which a computation is ended once it is to stop."""
 
     def __init__(self, stop: threading.Event):
         self.stop = stop
@@ -21,14 +21,14 @@ class Stoppable(Silent):
 
 
 class Questions:
-    """What pages wait for: a later question of a page ends the one before."""
+    """Questions of pages: a later one of a page ends the one before."""
 
     def __init__(self):
         self._guard = threading.Lock()
         self._stops: dict[int, threading.Event] = {}
 
-    def asked(self, page: int) -> threading.Event:
-        """Ends what a page has asked for before; the event that is set to end this."""
+    def begin(self, page: int) -> threading.Event:
+        """Begin a question of a page, whose event ends it, and end the one before."""
         with self._guard:
             if page in self._stops:
                 self._stops[page].set()
@@ -36,7 +36,7 @@ class Questions:
             return self._stops[page]
 
     def close(self) -> None:
-        """End everything at the next look."""
+        """End all computations at their next look."""
         with self._guard:
             for stop in self._stops.values():
                 stop.set()

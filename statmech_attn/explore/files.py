@@ -72,7 +72,7 @@ class File:
 
     @property
     def kind(self) -> str:
-        """Kind of the file."""
+        """Kind of study that the file is a result of."""
         return str(self.dataset.attrs.get("kind", ""))
 
     @property

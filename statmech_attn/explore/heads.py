@@ -39,7 +39,7 @@ class Pruned(Sheet):
             Choice("test_set", "test set", [str(x) for x in self.data.test_set.values]),
         ]
 
-    def drawn(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
+    def contents(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
         part = at(self.data, chosen)
         assert part is not None
         heads = [str(x) for x in part.attention_head.values]
@@ -82,7 +82,7 @@ class Pruned(Sheet):
         )
 
     def _without_several(self, part: xr.Dataset) -> Panel:
-        rows, told = [], []
+        rows, notes = [], []
         for order in map(str, part.order.values):
             words, colour, _, dashed = estimates.SCORES[order]
             look = "dashes" if dashed else "line"
@@ -92,14 +92,14 @@ class Pruned(Sheet):
             rows.append(series(words, x, y.values, error, look=look, colour=colour))
             mean, error = of.rank_correlation_mean, of.rank_correlation_mean_stderr
             if np.isfinite(mean):
-                told.append(f"{words} {quantity(mean, error)}")
-        note = "Rank correlation of score and accuracy lost: " + ", ".join(told)
+                notes.append(f"{words} {quantity(mean, error)}")
+        note = "Rank correlation of score and accuracy lost: " + ", ".join(notes)
         return chart(
             "Accuracy against the number of heads pruned, lowest scores first",
             "heads pruned",
             "accuracy",
             rows,
-            note=note if told else "",
+            note=note if notes else "",
         )
 
 
@@ -113,7 +113,7 @@ class Scored(Sheet):
     def choices(self) -> list[Choice]:
         return []
 
-    def drawn(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
+    def contents(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
         data = self.data
         heads = [str(x) for x in data.attention_head.values]
         x = np.arange(len(heads))

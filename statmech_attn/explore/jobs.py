@@ -56,18 +56,18 @@ class Job:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def told(self, since: int) -> dict[str, Any]:
-        """How far it is, and the points after so many."""
-        done = max(self._done, len(self.rows))
+    def progress(self, since: int) -> dict[str, Any]:
+        """How far the job is, with the points after so many."""
+        points = max(self._done, len(self.rows))
         passed = time.monotonic() - self._began
-        left = passed * (self.total - done) / done if done else None
+        seconds_left = passed * (self.total - points) / points if points else None
         return {
             "number": self.number,
             "state": self.state,
             "error": self.error,
-            "done": min(done, self.total),
+            "done": min(points, self.total),
             "total": self.total,
-            "left": left if self.state == "running" else None,
+            "left": seconds_left if self.state == "running" else None,
             "rows": self.rows[since:],
         }
 
@@ -79,7 +79,7 @@ class Job:
                 self.state = "cancelled"
 
     def wait(self, seconds: float) -> None:
-        """Wait for its thread."""
+        """Wait for the thread of the job."""
         self._thread.join(seconds)
 
     def _run(self) -> None:
@@ -112,7 +112,7 @@ def _length(values: Any) -> int:
 
 
 class _Counting(Stoppable):
-    """Counts points."""
+    """A reporter that counts finished points."""
 
     def __init__(self, job: Job):
         super().__init__(job._cancelled)
@@ -123,11 +123,11 @@ class _Counting(Stoppable):
         self._job._done += work
 
 
-def _values(given: Any) -> np.ndarray:
+def _values(values: Any) -> np.ndarray:
     """The values themselves."""
-    if isinstance(given, dict):
-        return np.linspace(given["start"], given["stop"], given["num"])
-    return np.atleast_1d(np.asarray(given, float))
+    if isinstance(values, dict):
+        return np.linspace(values["start"], values["stop"], values["num"])
+    return np.atleast_1d(np.asarray(values, float))
 
 
 def parts(values: list[np.ndarray], batch: int) -> Iterator[tuple[np.ndarray, ...]]:
@@ -168,7 +168,7 @@ def _numbers(samples: xr.DataArray) -> list[float]:
 def rows(dataset: xr.Dataset, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """The points of a scan as the page draws them."""
     stacked = dataset.stack(place=names)
-    told = []
+    rows_of_points = []
     for number in range(stacked.sizes["place"]):
         point = stacked.isel(place=number)
         row: dict[str, Any] = {
@@ -182,5 +182,5 @@ def rows(dataset: xr.Dataset, names: tuple[str, ...]) -> list[dict[str, Any]]:
                 "period": int(point.period),
                 "exponents": [finite(x) for x in point.lyapunov.values],
             }
-        told.append(row)
-    return told
+        rows_of_points.append(row)
+    return rows_of_points

@@ -65,7 +65,7 @@ class Learned(Sheet):
             choices.append(Choice("matrix", "order parameter", self.matrices))
         return choices
 
-    def drawn(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
+    def contents(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
         place = {name: chosen[name] for name in ("width", "temperature")}
         if point is not None:
             place = {name: float(point[name]) for name in place}
@@ -137,10 +137,10 @@ class Learned(Sheet):
         nearest = {
             n: "" if x == place[n] else "nearest stored " for n, x in fixed.items()
         }
-        held = ", ".join(f"{nearest[n]}{n} {x:.6g}" for n, x in fixed.items())
+        fixed_words = ", ".join(f"{nearest[n]}{n} {x:.6g}" for n, x in fixed.items())
         levels = self._levels(fixed) if name == "accuracy" else []
         return chart(
-            capital(f"{TITLES[name]} against {axis}, {held}"),
+            capital(f"{TITLES[name]} against {axis}, {fixed_words}"),
             symbol,
             TITLES[name] if not of.get("unit_name") else f"{TITLES[name]} (nat)",
             rows,
@@ -180,21 +180,21 @@ class Learned(Sheet):
                 if part is None:
                     continue
                 count = part.sizes["example"]
-                shown = np.unique(np.linspace(0, count - 1, KERNEL).astype(int))
-                values = part[name].values[np.ix_(shown, shown)]
+                chosen = np.unique(np.linspace(0, count - 1, KERNEL).astype(int))
+                values = part[name].values[np.ix_(chosen, chosen)]
             caption = "Kernel in the GP limit" if name == "kernel_gp" else "Kernel"
-            caption += f" of {len(shown)} of {count} examples"
+            caption += f" of {len(chosen)} of {count} examples"
             layers = [layer("K", values)]
-            panels.append(matrix(caption, shown, shown, layers, what="examples"))
+            panels.append(matrix(caption, chosen, chosen, layers, what="examples"))
         return panels
 
     def _sets(self, parts: Sequence[xr.Dataset]) -> list[Panel]:
         """Accuracies on several test sets."""
-        known = [part for part in parts if "accuracy_sets" in part]
-        if not known:
+        with_sets = [part for part in parts if "accuracy_sets" in part]
+        if not with_sets:
             return []
-        names = [str(x) for x in known[0].test_set.values]
-        rows = by_name(known, "accuracy_sets", "dots")
+        names = [str(x) for x in with_sets[0].test_set.values]
+        rows = by_name(with_sets, "accuracy_sets", "dots")
         return [
             chart(
                 "Accuracy on the test sets", "test set", "accuracy", rows, names=names
@@ -212,7 +212,7 @@ class Learned(Sheet):
             "largest of all", np.arange(len(names)), part.largest_z, look="dots"
         )
         verdicts = part.verdict.attrs["flag_meanings"].split()
-        told = [verdicts[int(code)].replace("_", " ") for code in part.verdict]
+        words = [verdicts[int(code)].replace("_", " ") for code in part.verdict]
         return [
             chart(
                 "Difference from the reference in standard errors",
@@ -221,21 +221,21 @@ class Learned(Sheet):
                 [row],
                 names=names,
                 levels=[["chance allows", float(part.threshold)]],
-                note=", ".join(f"{n}: {x}" for n, x in zip(names, told, strict=True)),
+                note=", ".join(f"{n}: {x}" for n, x in zip(names, words, strict=True)),
             )
         ]
 
 
 def named(key: str) -> str:
-    """An estimate in words."""
+    """Words for an estimate."""
     return bpkr.estimates.estimate(key).plain
 
 
 def drawn_as(key: str) -> tuple[str, int]:
     """Look and colour of an estimate."""
-    drawn = bpkr.estimates.estimate(key)
-    line = "dashes" if drawn.dashed else "line"
-    return "dots" if drawn.marker else line, drawn.colour
+    estimate = bpkr.estimates.estimate(key)
+    line = "dashes" if estimate.dashed else "line"
+    return "dots" if estimate.marker else line, estimate.colour
 
 
 def estimates(part: xr.Dataset, name: str) -> Iterator[tuple[str, Any, Any]]:
@@ -295,13 +295,13 @@ def of_heads(parts: Sequence[xr.Dataset]) -> list[Panel]:
         ("head_score", "Head scores", "score", "bars"),
         ("accuracy_silenced", "Accuracy without each head", "accuracy", "dots"),
     ):
-        known = [part for part in parts if name in part]
-        if not known:
+        with_name = [part for part in parts if name in part]
+        if not with_name:
             continue
-        heads = [str(x) for x in known[0].attention_head.values]
-        rows = by_name(known, name, look)
-        if name == "head_score" and "head_score_floor" in known[0]:
-            rows.append(floors(known[0].head_score_floor.values))
+        heads = [str(x) for x in with_name[0].attention_head.values]
+        rows = by_name(with_name, name, look)
+        if name == "head_score" and "head_score_floor" in with_name[0]:
+            rows.append(floors(with_name[0].head_score_floor.values))
         panels.append(chart(caption, "head (layer.head)", words, rows, names=heads))
     return panels
 
@@ -314,10 +314,12 @@ def floors(values: np.ndarray) -> dict[str, Any]:
 
 def alignments(parts: Sequence[xr.Dataset], limit: np.ndarray | None) -> list[Panel]:
     """Overlaps of the leading eigenvectors of the kernel with the labels."""
-    known = [part for part in parts if "kernel_overlap" in part]
-    if not known:
+    with_alignment = [part for part in parts if "kernel_overlap" in part]
+    if not with_alignment:
         return []
-    rows = by_name([part.isel(rank=slice(RANKS)) for part in known], "kernel_overlap")
+    rows = by_name(
+        [part.isel(rank=slice(RANKS)) for part in with_alignment], "kernel_overlap"
+    )
     for row in rows:
         row["x"] = [x + 1 for x in row["x"]]
     if limit is not None:
@@ -342,7 +344,7 @@ class LearningCurve(Sheet):
             Choice("temperature", "temperature T", values("temperature")),
         ]
 
-    def drawn(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
+    def contents(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
         part = at(self.data, chosen)
         assert part is not None
         panels = []

@@ -56,7 +56,7 @@ class Line:
     def described(self) -> dict[str, Any]:
         """What the page needs to know beside what it knows of any file."""
         dataset = self.file.dataset
-        shown = labelled(dataset, "strobe")
+        label = labelled(dataset, "strobe")
         low = min((c.low for c in self.clouds.values()), default=0.0)
         high = max((c.high for c in self.clouds.values()), default=1.0)
         margin = HARDLY * (high - low) or 0.05
@@ -68,9 +68,9 @@ class Line:
                 "values": self.values[[0, -1]].tolist(),
                 "points": len(self.values),
             },
-            "shown": shown
+            "shown": label
             | {
-                "words": shown["words"].partition(" at the clock")[0],
+                "words": label["words"].partition(" at the clock")[0],
                 "low": low - margin,
                 "high": high + margin,
             },
@@ -148,7 +148,7 @@ class Line:
             return points.verdict(self.part(values), (self.name,))
 
     def verdicts(self, numbers: np.ndarray) -> list[dict[str, Any]]:
-        """Those of several points, which are read together."""
+        """Verdicts of several points, which are read together."""
         with self.file.lock:
             part = self._points.isel({self.name: self.order[numbers]}).load()
         single = (part.isel({self.name: [i]}) for i in range(len(numbers)))

@@ -95,45 +95,45 @@ class Live:
             Cancelled: there was one.
         """
         self._require(values)
-        stop = self.questions.asked(page)
+        stop = self.questions.begin(page)
         with self._lock:
             dataset = self.computed(values, Stoppable(stop))
-        told = points.verdict(dataset, self.names)
+        answer = points.verdict(dataset, self.names)
         section = np.ravel(dataset.section.values)
-        return told | {"section": rounded(section[np.isfinite(section)])}
+        return answer | {"section": rounded(section[np.isfinite(section)])}
 
     def computed(self, values: Values, report: Reporter = Silent()) -> xr.Dataset:
-        """A scan of one point."""
+        """The result of a scan of one point."""
         at = [np.array([values[name]]) for name in self.names]
         return scan.in_memory(self.one.at(*at), report)
 
     def orbit(self, values: Values, page: int = 0) -> dict[str, Any]:
         """The orbit after the transient: what is shown, over time, and its spectrum."""
         self._require(values)
-        stop = self.questions.asked(page)
+        stop = self.questions.begin(page)
         with self._lock:
             compiled, points_of, state = self._start(values, stop)
             parts = []
             for _ in range(ORBIT // diagrams.SEGMENT):
-                after, shown = compiled.record(
+                after, displayed = compiled.record(
                     points_of.size, compiled.arrays, points_of.params, state
                 )
-                parts.append([np.asarray(x)[:, 0] for x in shown[:2]])
+                parts.append([np.asarray(x)[:, 0] for x in displayed[:2]])
                 state = after
         first, second = np.concatenate(parts, axis=1)
-        told = {"first": rounded(first), "second": rounded(second)}
+        answer = {"first": rounded(first), "second": rounded(second)}
         if np.isfinite(first).all():
             spectrum = dynamics.power_spectrum(first, window="hann")
-            told |= {
+            answer |= {
                 "frequency": rounded(spectrum.frequency),
                 "power": rounded(spectrum.power),
             }
-        return told
+        return answer
 
     def running(self, values: Values, page: int = 0) -> dict[str, Any]:
         """Exponents averaged up to each time, after the transient."""
         self._require(values)
-        stop = self.questions.asked(page)
+        stop = self.questions.begin(page)
         with self._lock:
             compiled, points_of, state = self._start(values, stop)
             system, count = compiled.system, compiled.plan.exponents

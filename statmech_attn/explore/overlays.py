@@ -14,7 +14,7 @@ import xarray as xr
 
 from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.explore.files import cell_edges, File, rounded
-from statmech_attn.explore.served_file import Shown
+from statmech_attn.explore.served_file import ServedFile
 from statmech_attn.plotting.continuation import (
     curve_parts,
     DEGENERATE,
@@ -28,14 +28,14 @@ Layer = dict[str, Any]
 UPWARD, DOWNWARD = "#0072B2", "#D55E00"
 
 
-def over(file: File, others: Sequence[Shown]) -> list[dict[str, Any]]:
+def over(file: File, others: Sequence[ServedFile]) -> list[dict[str, Any]]:
     """What can be drawn over a scan, a file each.
 
     Args:
         file: of the scan.
         others: files that are open beside it.
     """
-    drawn = []
+    overlays = []
     for other in others:
         make = MAKERS.get(other.file.kind) if other.file else None
         if make is None or other.file is None or not alike(file, other.file):
@@ -43,13 +43,13 @@ def over(file: File, others: Sequence[Shown]) -> list[dict[str, Any]]:
         with other.file.lock:
             layers = make(other.file.dataset, file.axes)
         if layers:
-            drawn.append({"name": other.path.name, "layers": layers})
-    return drawn
+            overlays.append({"name": other.path.name, "layers": layers})
+    return overlays
 
 
-def alike(file: File, other: File) -> bool:
+def alike(file: File, second: File) -> bool:
     """Whether a file is of the system of a scan, with its fixed parameters."""
-    scan, beside = file.dataset, other.dataset
+    scan, beside = file.dataset, second.dataset
     for key in ("network", "system"):
         named = {x.attrs[key] for x in (scan, beside) if key in x.attrs}
         if len(named) > 1:

@@ -52,11 +52,11 @@ def picture(file: File, name: str, form: str, limits: Limits) -> bytes:
     chosen = _chosen(file.dataset, name)
     with _LOCK:
         figures = plotting.pictures(part, [chosen])
-        drawn = next(figures)[1]
-        _limit(drawn, file, limits)
+        figure = next(figures)[1]
+        _limit(figure, file, limits)
         body = io.BytesIO()
         dpi, metadata = plotting.FORMATS[form]
-        drawn.savefig(body, format=form, dpi=dpi, metadata=metadata)
+        figure.savefig(body, format=form, dpi=dpi, metadata=metadata)
     return body.getvalue()
 
 
@@ -86,10 +86,10 @@ def script(file: File, name: str, form: str, limits: Limits) -> str:
 
 
 def _chosen(dataset: xr.Dataset, name: str) -> str:
-    known = plotting.names(dataset)
-    if name and name not in known:
-        raise ValueError(f"name should be one of {', '.join(known)}; got {name!r}.")
-    return name or next(iter(known))
+    available = plotting.names(dataset)
+    if name and name not in available:
+        raise ValueError(f"name should be one of {', '.join(available)}; got {name!r}.")
+    return name or next(iter(available))
 
 
 def _dim(file: File, axis: str) -> str:

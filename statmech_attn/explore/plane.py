@@ -108,10 +108,10 @@ class Plane:
         along_x = _cells(self.edges[0], *x, columns)
         along_y = _cells(self.edges[1], *y, rows)
         inside = (along_y >= 0)[:, None] & (along_x >= 0)
-        shown = values[along_y[:, None], along_x]
-        shown = np.where(inside, shown, np.nan).astype(np.float32)
+        cells = values[along_y[:, None], along_x]
+        cells = np.where(inside, cells, np.nan).astype(np.float32)
         header = {"x": x, "y": y, "range": self.range(name)}
-        return packed(header, {"values": shown})
+        return packed(header, {"values": cells})
 
     def part(self, values: dict[str, float]) -> xr.Dataset:
         """The point nearest to some values, as a scan of one point."""
@@ -130,7 +130,7 @@ class Plane:
 
     def thinned(self, places: Sequence[np.ndarray]) -> "Plane":
         """The plane with verdicts at some places of each axis, which are in memory."""
-        other = copy.copy(self)
+        copied = copy.copy(self)
         if not self.refined:
             chosen = {
                 name: order[place]
@@ -139,8 +139,8 @@ class Plane:
                 )
             }
             with self.file.lock:
-                other._points = self._points.isel(chosen).load()
-        return other
+                copied._points = self._points.isel(chosen).load()
+        return copied
 
     def point(self, values: dict[str, float]) -> dict[str, Any]:
         """The verdict of the point nearest to some values."""
@@ -208,15 +208,15 @@ class Plane:
     def range(self, name: str) -> list[float]:
         """Values of a variable between which its colours change."""
         values = self.map(name)
-        known = values[:: max(len(values) // 500, 1)]
-        known = known[np.isfinite(known)]
-        if not known.size:
+        finite = values[:: max(len(values) // 500, 1)]
+        finite = finite[np.isfinite(finite)]
+        if not finite.size:
             return [0.0, 1.0]
         if self.variables[name]["colours"] == "sign":
-            bulk = np.quantile(np.append(known, 0.0), BULK)
+            bulk = np.quantile(np.append(finite, 0.0), BULK)
             scale = float(np.abs(bulk).max()) or 1.0
             return [-scale, scale]
-        low, high = float(known.min()), float(known.max())
+        low, high = float(finite.min()), float(finite.max())
         return [low, high if high > low else low + 1]
 
 
@@ -234,14 +234,14 @@ def kaplan_yorke(exponents: np.ndarray, weighted: np.ndarray) -> np.ndarray:
     values = np.where(np.abs(weighted) <= Criteria.zero, 0.0, exponents)
     values = np.where(np.isnan(values), -np.inf, values)
     sums = np.cumsum(values, axis=-1)
-    whole = np.cumprod(sums >= 0, axis=-1).sum(axis=-1)
+    n_whole = np.cumprod(sums >= 0, axis=-1).sum(axis=-1)
     last = values.shape[-1] - 1
     pick = lambda x, i: np.take_along_axis(x, i[..., None], -1)[..., 0]
-    above = np.where(whole > 0, pick(sums, np.maximum(whole - 1, 0)), 0.0)
-    below = pick(values, np.minimum(whole, last))
+    above = np.where(n_whole > 0, pick(sums, np.maximum(n_whole - 1, 0)), 0.0)
+    below = pick(values, np.minimum(n_whole, last))
     with np.errstate(divide="ignore", invalid="ignore"):
-        dimension = whole - np.where(np.isinf(below), 0.0, above / below)
-    return np.where(whole > last, np.nan, dimension)
+        dimension = n_whole - np.where(np.isinf(below), 0.0, above / below)
+    return np.where(n_whole > last, np.nan, dimension)
 
 
 def _cells(edges: np.ndarray, low: float, high: float, count: int) -> np.ndarray:

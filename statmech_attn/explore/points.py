@@ -24,21 +24,21 @@ def verdict(part: xr.Dataset, names: tuple[str, ...]) -> dict[str, Any]:
     """
     part = part.drop_vars([n for n in OF_SAMPLES if n in part]).compute()
     values = {name: float(part[name].values.ravel()[0]) for name in names}
-    told: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "values": [
             labelled(part, name) | {"value": value, "text": f"{value:.10g}"}
             for name, value in values.items()
         ]
     }
     if "phase" not in part:
-        return told | {"sentence": "The scan has no exponents and no phases."}
+        return answer | {"sentence": "The scan has no exponents and no phases."}
     sentences = diagrams.explain(part, **values)
     starts = [sentences] if isinstance(sentences, str) else sentences
     point = _first(part)
     failed = "failure" in point and int(point.failure) != 0
     bits = int(point.reasons)
     unit = unit_of(point.period.attrs)
-    told |= {
+    answer |= {
         "sentence": starts[0],
         "starts": starts[1:],
         "phase": -1 if failed else int(point.phase),
@@ -48,14 +48,14 @@ def verdict(part: xr.Dataset, names: tuple[str, ...]) -> dict[str, Any]:
         "reasons": [text for i, text in enumerate(REASONS) if bits >> i & 1],
     }
     if failed:
-        return told
+        return answer
     exponents = zip(point.lyapunov.values, point.lyapunov_stderr.values, strict=True)
-    told["exponents"] = [
+    answer["exponents"] = [
         {"value": finite(x), "error": finite(s), "text": quantity(x, s)}
         for x, s in exponents
     ]
-    told["exponent_unit"] = rate(unit_of(point.lyapunov.attrs))
-    told["rows"] = [
+    answer["exponent_unit"] = rate(unit_of(point.lyapunov.attrs))
+    answer["rows"] = [
         [words, text]
         for words, text in (
             ("period", counted(int(point.period), unit) if point.period else ""),
@@ -66,7 +66,7 @@ def verdict(part: xr.Dataset, names: tuple[str, ...]) -> dict[str, Any]:
         )
         if text
     ]
-    return told
+    return answer
 
 
 def _first(part: xr.Dataset) -> xr.Dataset:

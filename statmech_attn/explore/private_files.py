@@ -38,8 +38,8 @@ def secret() -> bytes:
     except OSError:
         return secrets.token_bytes(SECRET)
     ours = status.st_uid == os.getuid() and not status.st_mode & 0o077
-    whole = len(content) == SECRET
-    return content if ours and whole else secrets.token_bytes(SECRET)
+    complete = len(content) == SECRET
+    return content if ours and complete else secrets.token_bytes(SECRET)
 
 
 def redirect(address: str) -> Path:

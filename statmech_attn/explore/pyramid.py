@@ -139,12 +139,12 @@ def _digest() -> hmac.HMAC:
 
 
 def _seal(source: str, content: list[hmac.HMAC]) -> str:
-    """Of the scan and of the content of every level."""
-    whole = _digest()
-    whole.update(source.encode())
+    """Digest of the scan and of the content of every level."""
+    checksum = _digest()
+    checksum.update(source.encode())
     for digest in content:
-        whole.update(digest.digest())
-    return whole.hexdigest()
+        checksum.update(digest.digest())
+    return checksum.hexdigest()
 
 
 def _levels(place: Path, points: int, samples: int) -> list[np.ndarray]:
@@ -229,7 +229,7 @@ def _shapes(points: int, samples: int) -> Iterator[tuple[int, int]]:
 
 
 def _binned(samples: np.ndarray, width: int, columns: int, edges: np.ndarray):
-    """The same, one by one."""
+    """Samples counted in cells, one by one."""
     cells = len(edges) - 1
     inside = (samples >= edges[0]) & (samples < edges[-1])
     points, _ = np.nonzero(inside)

@@ -1,4 +1,4 @@
-"""What the page may ask for: models of its messages; anything else is refused."""
+"""Requests that the page may send: models of its messages."""
 
 from typing import Annotated, Any
 
@@ -10,20 +10,20 @@ Pixels = Annotated[int, Field(ge=1, le=4096)]
 Which = Annotated[int, Field(ge=0)]
 
 
-class Nothing(BaseModel):
-    """What the page asks for; anything else is refused."""
+class Request(BaseModel):
+    """A request of the page; anything else is refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Asked(Nothing):
-    """Something of a file."""
+class FileRequest(Request):
+    """A request about a file."""
 
     file: Which = 0
 
 
-class Strip(Asked):
-    """A part of a scan of one parameter."""
+class Strip(FileRequest):
+    """A request for a stretch of a scan of one parameter."""
 
     low: Number
     high: Number
@@ -31,15 +31,15 @@ class Strip(Asked):
 
 
 class Window(Strip):
-    """A window of its diagram."""
+    """A request for a window of a bifurcation diagram."""
 
     bottom: Number
     top: Number
     rows: Pixels
 
 
-class Map(Asked):
-    """A window of a scan of two parameters."""
+class Map(FileRequest):
+    """A request for a window of a scan of two parameters."""
 
     variable: str
     left: Number
@@ -50,28 +50,28 @@ class Map(Asked):
     rows: Pixels
 
 
-class At(Asked):
-    """A point of a scan, and the page that asks for it."""
+class Point(FileRequest):
+    """A request for a point of a scan, with the page that waits for it."""
 
     values: dict[str, Number]
     page: Which = 0
 
 
-class Part(Asked):
-    """A part of a scan that is to be computed."""
+class Part(FileRequest):
+    """A request to compute a part of a scan."""
 
     ranges: dict[str, Any]
 
 
-class Since(Asked):
-    """What is new of a background run."""
+class JobRequest(FileRequest):
+    """A request for what is new of a job in the background."""
 
     number: Which
     since: Which = 0
 
 
-class Picture(Asked):
-    """A picture of a file, or of a part of it."""
+class Picture(FileRequest):
+    """A request for a picture of a file, or of a part of it."""
 
     name: str = ""
     form: str = "png"
@@ -81,14 +81,14 @@ class Picture(Asked):
     top: Number | None = None
 
 
-class Sheet(Asked):
-    """The panels of a sheet; of every choice the number of a value."""
+class Sheet(FileRequest):
+    """A request for panels: the number of a value for every choice."""
 
     chosen: dict[str, Which] = Field(default_factory=dict)
 
 
 class Solved(Sheet):
-    """The same at values that the file does not hold, and the page that asks."""
+    """A request for panels at values that the file does not hold."""
 
     values: dict[str, Number]
     page: Which = 0

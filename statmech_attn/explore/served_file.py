@@ -23,7 +23,7 @@ COMPUTED = {  # by what the points of a kind of file are computed
 }
 
 
-class Shown:
+class ServedFile:
     """A file with what the page needs of it, made in the background.
 
     Attributes:
@@ -60,19 +60,21 @@ class Shown:
             with suppress(BaseException):  # told where it is asked for
                 self.live.warm()
 
-    def described(self, others: Sequence["Shown"]) -> dict[str, Any]:
+    def described(self, open_beside: Sequence["ServedFile"]) -> dict[str, Any]:
         """What the page needs to know of the file.
 
         Args:
-            others: files that are open beside it.
+            open_beside: files that are open beside it.
         """
-        told = {"name": self.path.name, "state": self.state, "done": self.done}
+        answer = {"name": self.path.name, "state": self.state, "done": self.done}
         if self.state != "ready" or self.file is None:
-            return told | {"error": self.error}
-        told |= self.file.described() | {"why": self.why}
+            return answer | {"error": self.error}
+        answer |= self.file.described() | {"why": self.why}
         if isinstance(self.view, Sheet):
-            return told | {"view": "sheet"} | beside(self.view, others).described()
-        return told | (self.view.described() if self.view else {})
+            return (
+                answer | {"view": "sheet"} | beside(self.view, open_beside).described()
+            )
+        return answer | (self.view.described() if self.view else {})
 
     def require(self) -> File:
         """The file, which is ready and has not changed.
@@ -102,6 +104,6 @@ class Shown:
             self.live, self.why = None, str(error)
 
 
-def beside(sheet: Sheet, others: Sequence[Shown]) -> Sheet:
+def beside(sheet: Sheet, others: Sequence[ServedFile]) -> Sheet:
     """A sheet with those of other files beside it."""
     return sheet.beside([x.view for x in others if isinstance(x.view, Sheet)])

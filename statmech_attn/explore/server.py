@@ -29,7 +29,7 @@ from statmech_attn.explore.jobs import Job
 from statmech_attn.explore.line import Line
 from statmech_attn.explore.live import Live
 from statmech_attn.explore.plane import Plane
-from statmech_attn.explore.served_file import beside, Shown
+from statmech_attn.explore.served_file import beside, ServedFile
 from statmech_attn.explore.sheets import Sheet
 from statmech_attn.explore.solving import Solving
 
@@ -62,7 +62,7 @@ class Server:
         warm: bool = False,
     ):
         self.token = secrets.token_urlsafe(24)
-        self.shown = [Shown(path) for path in paths]
+        self.served = [ServedFile(path) for path in paths]
         self.jobs: dict[int, Job] = {}
         self._opening: list[threading.Thread] = []
         self.port = 0
@@ -74,22 +74,22 @@ class Server:
             *(
                 Route(f"/api/{name}", self._answer(function, model), methods=["POST"])
                 for name, function, model in (
-                    ("files", self._files, requests.Nothing),
-                    ("reopen", self._reopen, requests.Asked),
+                    ("files", self._files, requests.Request),
+                    ("reopen", self._reopen, requests.FileRequest),
                     ("density", self._density, requests.Window),
                     ("strips", self._strips, requests.Strip),
                     ("map", self._map, requests.Map),
-                    ("point", self._point, requests.At),
-                    ("orbit", self._orbit, requests.At),
-                    ("verdict", self._verdict, requests.At),
-                    ("running", self._running, requests.At),
+                    ("point", self._point, requests.Point),
+                    ("orbit", self._orbit, requests.Point),
+                    ("verdict", self._verdict, requests.Point),
+                    ("running", self._running, requests.Point),
                     ("study", self._study, requests.Part),
                     ("run", self._run, requests.Part),
-                    ("job", self._job, requests.Since),
-                    ("cancel", self._cancel, requests.Since),
+                    ("job", self._job, requests.JobRequest),
+                    ("cancel", self._cancel, requests.JobRequest),
                     ("picture", self._picture, requests.Picture),
                     ("script", self._script, requests.Picture),
-                    ("overlays", self._overlays, requests.Asked),
+                    ("overlays", self._overlays, requests.FileRequest),
                     ("panels", self._panels, requests.Sheet),
                     ("solved", self._solved, requests.Solved),
                 )
@@ -101,34 +101,34 @@ class Server:
 
     @property
     def address(self) -> str:
-        """Of the page."""
+        """Address of the page."""
         return f"http://{HOST}:{self.port}/{self.token}/"
 
     def prepare(self) -> None:
         """Open the files, in the background."""
-        for shown in self.shown:
-            self._open(shown)
+        for served in self.served:
+            self._open(served)
 
     def close(self) -> None:
         """End what is being computed, and close the files."""
         for job in self.jobs.values():
             job.cancel()
         deadline = time.monotonic() + PATIENCE
-        left = lambda: max(deadline - time.monotonic(), 0)
+        seconds_left = lambda: max(deadline - time.monotonic(), 0)
         for job in self.jobs.values():
-            job.wait(left())
+            job.wait(seconds_left())
         for opening in self._opening:
-            opening.join(left())
-        for shown in self.shown:
-            if shown.live is not None:
-                shown.live.close()
-            if shown.file is not None:
-                shown.file.close()
+            opening.join(seconds_left())
+        for served in self.served:
+            if served.live is not None:
+                served.live.close()
+            if served.file is not None:
+                served.file.close()
 
-    def _open(self, shown: Shown) -> None:
-        shown.state = "opening"
+    def _open(self, served: ServedFile) -> None:
+        served.state = "opening"
         arguments = self._allow_code, self._warm
-        thread = threading.Thread(target=shown.prepare, args=arguments, daemon=True)
+        thread = threading.Thread(target=served.prepare, args=arguments, daemon=True)
         thread.start()
         self._opening.append(thread)
 
@@ -137,8 +137,8 @@ class Server:
 
         async def answer(request: Request) -> Response:
             try:
-                asked = model.model_validate_json(await request.body() or "{}")
-                return await run_in_threadpool(function, asked)
+                message = model.model_validate_json(await request.body() or "{}")
+                return await run_in_threadpool(function, message)
             except ValidationError as error:
                 first = error.errors()[0]
                 path = ".".join(map(str, first["loc"]))
@@ -161,84 +161,88 @@ class Server:
         return Response(page.document(), media_type="text/html")
 
     async def _static(self, request: Request) -> Response:
-        found = page.static(request.path_params["name"])
-        if found is None:
+        asset = page.static(request.path_params["name"])
+        if asset is None:
             return refused(404, "There is no such file.")
-        return Response(found[0], media_type=found[1])
+        return Response(asset[0], media_type=asset[1])
 
-    def _files(self, asked: requests.Nothing) -> Response:
+    def _files(self, message: requests.Request) -> Response:
         files = [
-            shown.described(self._ready(but=number))
-            for number, shown in enumerate(self.shown)
+            served.described(self._ready(but=number))
+            for number, served in enumerate(self.served)
         ]
-        for shown, told in zip(self.shown, files, strict=True):
-            if shown.state == "ready" and shown.file is not None:
+        for served, description in zip(self.served, files, strict=True):
+            if served.state == "ready" and served.file is not None:
                 try:
-                    shown.file.require_there()
+                    served.file.require_there()
                 except Gone as error:
-                    told["gone"] = str(error)
+                    description["gone"] = str(error)
         return _json({"files": files})
 
-    def _reopen(self, asked: requests.Asked) -> Response:
-        self._open(self._chosen(asked))
+    def _reopen(self, message: requests.FileRequest) -> Response:
+        self._open(self._chosen(message))
         return _json({})
 
-    def _density(self, asked: requests.Window) -> Response:
-        line = self._line(asked)
-        if not (asked.low < asked.high and asked.bottom < asked.top):
+    def _density(self, message: requests.Window) -> Response:
+        line = self._line(message)
+        if not (message.low < message.high and message.bottom < message.top):
             raise ValueError("low must be below high, and bottom below top.")
         return _binary(
             line.density(
-                asked.low,
-                asked.high,
-                asked.bottom,
-                asked.top,
-                asked.columns,
-                asked.rows,
+                message.low,
+                message.high,
+                message.bottom,
+                message.top,
+                message.columns,
+                message.rows,
             )
         )
 
-    def _strips(self, asked: requests.Strip) -> Response:
-        if not asked.low < asked.high:
+    def _strips(self, message: requests.Strip) -> Response:
+        if not message.low < message.high:
             raise ValueError("low must be below high.")
-        return _binary(self._line(asked).strips(asked.low, asked.high, asked.columns))
+        return _binary(
+            self._line(message).strips(message.low, message.high, message.columns)
+        )
 
-    def _map(self, asked: requests.Map) -> Response:
-        view = self._view(asked)
+    def _map(self, message: requests.Map) -> Response:
+        view = self._view(message)
         if not isinstance(view, Plane):
             raise ValueError("This file is no scan of two parameters.")
-        x, y = (asked.left, asked.right), (asked.bottom, asked.top)
+        x, y = (message.left, message.right), (message.bottom, message.top)
         if not (x[0] < x[1] and y[0] < y[1]):
             raise ValueError("left must be below right, and bottom below top.")
-        return _binary(view.picture(asked.variable, x, y, asked.columns, asked.rows))
+        return _binary(
+            view.picture(message.variable, x, y, message.columns, message.rows)
+        )
 
-    def _point(self, asked: requests.At) -> Response:
-        view = self._view(asked)
+    def _point(self, message: requests.Point) -> Response:
+        view = self._view(message)
         if isinstance(view, Sheet):
             raise ValueError("This file is no scan.")
-        self._require_names(asked)
-        return _json(view.point(asked.values))
+        self._require_names(message)
+        return _json(view.point(message.values))
 
-    def _orbit(self, asked: requests.At) -> Response:
-        return _json(self._computing(asked).orbit(asked.values, asked.page))
+    def _orbit(self, message: requests.Point) -> Response:
+        return _json(self._computing(message).orbit(message.values, message.page))
 
-    def _verdict(self, asked: requests.At) -> Response:
-        return _json(self._computing(asked).verdict(asked.values, asked.page))
+    def _verdict(self, message: requests.Point) -> Response:
+        return _json(self._computing(message).verdict(message.values, message.page))
 
-    def _running(self, asked: requests.At) -> Response:
-        return _json(self._computing(asked).running(asked.values, asked.page))
+    def _running(self, message: requests.Point) -> Response:
+        return _json(self._computing(message).running(message.values, message.page))
 
-    def _study(self, asked: requests.Part) -> Response:
+    def _study(self, message: requests.Part) -> Response:
         from statmech_attn.storage import toml
 
-        live = self._live(asked)
-        tree = live.tree_of(self._ranges(asked, live))
+        live = self._live(message)
+        tree = live.tree_of(self._ranges(message, live))
         live.checked(tree)
         return _json({"study": toml.dumps(tree)})
 
-    def _run(self, asked: requests.Part) -> Response:
-        live = self._live(asked)
-        ranges = self._ranges(asked, live)
+    def _run(self, message: requests.Part) -> Response:
+        live = self._live(message)
+        ranges = self._ranges(message, live)
         with self._lock:
             if any(job.state == "running" for job in self.jobs.values()):
                 raise ValueError("A part is being computed already; cancel it first.")
@@ -246,102 +250,102 @@ class Server:
             self.jobs[job.number] = job
             while len(self.jobs) > JOBS:
                 self.jobs.pop(next(iter(self.jobs)))
-        return _json(job.told(0))
+        return _json(job.progress(0))
 
-    def _job(self, asked: requests.Since) -> Response:
-        return _json(self._of_number(asked).told(asked.since))
+    def _job(self, message: requests.JobRequest) -> Response:
+        return _json(self._of_number(message).progress(message.since))
 
-    def _cancel(self, asked: requests.Since) -> Response:
-        job = self._of_number(asked)
+    def _cancel(self, message: requests.JobRequest) -> Response:
+        job = self._of_number(message)
         job.cancel()
-        return _json(job.told(asked.since))
+        return _json(job.progress(message.since))
 
-    def _picture(self, asked: requests.Picture) -> Response:
-        file = self._chosen(asked).require()
-        body = pictures.picture(file, asked.name, asked.form, _limits(asked))
-        return Response(body, media_type=pictures.FORMS[asked.form])
+    def _picture(self, message: requests.Picture) -> Response:
+        file = self._chosen(message).require()
+        body = pictures.picture(file, message.name, message.form, _limits(message))
+        return Response(body, media_type=pictures.FORMS[message.form])
 
-    def _script(self, asked: requests.Picture) -> Response:
-        file = self._chosen(asked).require()
-        text = pictures.script(file, asked.name, asked.form, _limits(asked))
+    def _script(self, message: requests.Picture) -> Response:
+        file = self._chosen(message).require()
+        text = pictures.script(file, message.name, message.form, _limits(message))
         return _json({"script": text})
 
-    def _overlays(self, asked: requests.Asked) -> Response:
-        view = self._view(asked)
+    def _overlays(self, message: requests.FileRequest) -> Response:
+        view = self._view(message)
         if isinstance(view, Sheet):
             raise ValueError("This file is no scan.")
-        others = self._ready(but=asked.file)
+        others = self._ready(but=message.file)
         return _json({"overlays": overlays.over(view.file, others)})
 
-    def _panels(self, asked: requests.Sheet) -> Response:
-        return _json({"panels": self._sheet(asked).panels(asked.chosen)})
+    def _panels(self, message: requests.Sheet) -> Response:
+        return _json({"panels": self._sheet(message).panels(message.chosen)})
 
-    def _solved(self, asked: requests.Solved) -> Response:
-        sheet, solving = self._sheet(asked), self._chosen(asked).live
+    def _solved(self, message: requests.Solved) -> Response:
+        sheet, solving = self._sheet(message), self._chosen(message).live
         if not isinstance(solving, Solving):
-            raise ValueError(self._chosen(asked).why)
-        point = solving.solved(asked.values, asked.page)
-        return _json({"panels": sheet.panels(asked.chosen, point)})
+            raise ValueError(self._chosen(message).why)
+        point = solving.solved(message.values, message.page)
+        return _json({"panels": sheet.panels(message.chosen, point)})
 
-    def _ready(self, but: int) -> list[Shown]:
+    def _ready(self, but: int) -> list[ServedFile]:
         """The other files that have been opened."""
-        others = [shown for i, shown in enumerate(self.shown) if i != but]
-        return [shown for shown in others if shown.state == "ready"]
+        other_files = [served for i, served in enumerate(self.served) if i != but]
+        return [served for served in other_files if served.state == "ready"]
 
-    def _chosen(self, asked: requests.Asked) -> Shown:
-        if asked.file >= len(self.shown):
-            raise ValueError(f"file should be below {len(self.shown)}.")
-        return self.shown[asked.file]
+    def _chosen(self, message: requests.FileRequest) -> ServedFile:
+        if message.file >= len(self.served):
+            raise ValueError(f"file should be below {len(self.served)}.")
+        return self.served[message.file]
 
-    def _view(self, asked: requests.Asked) -> Line | Plane | Sheet:
-        shown = self._chosen(asked)
-        shown.require()
-        if shown.view is None:
+    def _view(self, message: requests.FileRequest) -> Line | Plane | Sheet:
+        served = self._chosen(message)
+        served.require()
+        if served.view is None:
             raise ValueError("This file is no scan.")
-        return shown.view
+        return served.view
 
-    def _sheet(self, asked: requests.Asked) -> Sheet:
-        view = self._view(asked)
+    def _sheet(self, message: requests.FileRequest) -> Sheet:
+        view = self._view(message)
         if not isinstance(view, Sheet):
             raise ValueError("This file has no panels.")
-        return beside(view, self._ready(but=asked.file))
+        return beside(view, self._ready(but=message.file))
 
-    def _line(self, asked: requests.Asked) -> Line:
-        view = self._view(asked)
+    def _line(self, message: requests.FileRequest) -> Line:
+        view = self._view(message)
         if not isinstance(view, Line):
             raise ValueError("This file is no scan of one parameter.")
         return view
 
-    def _live(self, asked: requests.Asked) -> Live:
-        shown = self._chosen(asked)
-        shown.require()
-        if not isinstance(shown.live, Live):
-            raise ValueError(shown.why or "This file is no scan.")
-        return shown.live
+    def _live(self, message: requests.FileRequest) -> Live:
+        served = self._chosen(message)
+        served.require()
+        if not isinstance(served.live, Live):
+            raise ValueError(served.why or "This file is no scan.")
+        return served.live
 
-    def _computing(self, asked: requests.At) -> Live:
-        live = self._live(asked)
-        self._require_names(asked)
+    def _computing(self, message: requests.Point) -> Live:
+        live = self._live(message)
+        self._require_names(message)
         return live
 
-    def _require_names(self, asked: requests.At) -> None:
-        names = self._chosen(asked).require().axes
-        if set(asked.values) != set(names):
+    def _require_names(self, message: requests.Point) -> None:
+        names = self._chosen(message).require().axes
+        if set(message.values) != set(names):
             raise ValueError(f"values should be of {' and '.join(names)}.")
 
-    def _ranges(self, asked: requests.Part, live: Live) -> dict[str, Any]:
-        if set(asked.ranges) != set(live.names):
+    def _ranges(self, message: requests.Part, live: Live) -> dict[str, Any]:
+        if set(message.ranges) != set(live.names):
             raise ValueError(f"ranges should be of {' and '.join(live.names)}.")
-        return {name: asked.ranges[name] for name in live.names}
+        return {name: message.ranges[name] for name in live.names}
 
-    def _of_number(self, asked: requests.Since) -> Job:
-        if asked.number not in self.jobs:
+    def _of_number(self, message: requests.JobRequest) -> Job:
+        if message.number not in self.jobs:
             raise ValueError("There is no such run.")
-        return self.jobs[asked.number]
+        return self.jobs[message.number]
 
 
-def _limits(asked: requests.Picture) -> pictures.Limits:
-    return pictures.Limits(asked.low, asked.high, asked.bottom, asked.top)
+def _limits(message: requests.Picture) -> pictures.Limits:
+    return pictures.Limits(message.low, message.high, message.bottom, message.top)
 
 
 def _json(content: Any) -> Response:

@@ -54,13 +54,13 @@ class Choice(NamedTuple):
     first: int = 0
 
     def described(self) -> dict[str, Any]:
-        """For the page."""
+        """The choice as the page needs it."""
         values = [x if isinstance(x, str) else float(x) for x in self.values]
         return self._asdict() | {"values": values}
 
 
 class Sheet(ABC):
-    """A file as panels.
+    """A file as panels, for some choices of its coordinates.
 
     Args:
         file: of a kind in `SHEETS`.
@@ -79,11 +79,11 @@ class Sheet(ABC):
 
     @abstractmethod
     def choices(self) -> list[Choice]:
-        """What can be chosen."""
+        """Coordinates whose value can be chosen."""
 
     @abstractmethod
-    def drawn(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
-        """Panels of chosen values, and of a point that has been computed."""
+    def contents(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
+        """Panels for some choices, empty ones included."""
 
     def described(self) -> dict[str, Any]:
         """What the page needs to know beside what it knows of any file."""
@@ -98,7 +98,7 @@ class Sheet(ABC):
     def panels(
         self, chosen: Mapping[str, int], point: xr.Dataset | None = None
     ) -> list[Panel]:
-        """Panels of a choice.
+        """Panels for some choices.
 
         Args:
             chosen: numbers of the values, by name; the first ones when left out.
@@ -118,8 +118,8 @@ class Sheet(ABC):
             name: choice.values[chosen.get(name, choice.first)]
             for name, choice in choices.items()
         }
-        drawn = self.drawn(values, point)
-        return [panel for panel in drawn if panel[CONTENT[panel["type"]]]]
+        panels_of_values = self.contents(values, point)
+        return [panel for panel in panels_of_values if panel[CONTENT[panel["type"]]]]
 
     def of_kind(self, *kinds: str) -> "Sheet | None":
         """The first sheet of these kinds and of this problem: itself, or another."""
@@ -211,8 +211,14 @@ def chart(caption: str, x: str, y: str, rows: list[Panel], **more: Any) -> Panel
             0), `levels` (horizontal lines: words, y), `places` (vertical lines: words,
             x), `shaded` (ranges of x: words, from, to), `note`.
     """
-    known = [row for row in rows if any(v is not None for v in row["y"])]
-    return {"type": "chart", "caption": caption, "x": x, "y": y, "rows": known} | more
+    resolved = [row for row in rows if any(v is not None for v in row["y"])]
+    return {
+        "type": "chart",
+        "caption": caption,
+        "x": x,
+        "y": y,
+        "rows": resolved,
+    } | more
 
 
 def matrix(

@@ -79,7 +79,7 @@ class Solving:
             raise ValueError("values should be of width and temperature.")
         network = self.tree["network"] | values
         studies.parse(self.tree | {"network": network})
-        stop = self.questions.asked(page)
+        stop = self.questions.begin(page)
         with self._lock:
             work, tick = self.work, Stoppable(stop).advance
             tick(0.0)

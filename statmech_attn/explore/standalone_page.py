@@ -81,9 +81,9 @@ def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             arrays[f"samples_{name}"] = _steps(ordered, cloud.low, cloud.high)
         else:
             arrays[f"counts_{name}"] = _counted(line, name)
-    told = file.described() | line.described() | {"why": "", "state": "ready"}
+    description = file.described() | line.described() | {"why": "", "state": "ready"}
     ranges = {n: [c.low, c.high] for n, c in line.clouds.items()}
-    header: dict[str, Any] = {"file": told, "ranges": ranges, "width": width}
+    header: dict[str, Any] = {"file": description, "ranges": ranges, "width": width}
     chosen = np.unique(np.linspace(0, count - 1, min(count, TOLD)).round().astype(int))
     header["points"] = line.verdicts(chosen)
     return header, arrays
@@ -102,9 +102,9 @@ def _plane(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         spans[name] = _span(values)
         arrays[f"map_{name}"] = _steps(values[::step, ::step], *spans[name])
         ranges[name] = plane.range(name)
-    told = file.described() | plane.described() | {"why": "", "state": "ready"}
-    told["variables"] = [plane.variables[name] for name in names]
-    header = {"file": told, "ranges": ranges, "spans": spans}
+    description = file.described() | plane.described() | {"why": "", "state": "ready"}
+    description["variables"] = [plane.variables[name] for name in names]
+    header = {"file": description, "ranges": ranges, "spans": spans}
     return header | {"points": _told(plane)}, arrays
 
 
@@ -117,8 +117,8 @@ def _told(plane: Plane) -> list[dict[str, Any]]:
     ]
     thinned, (x, y) = plane.thinned(places), plane.names
     across, up = (v[place] for v, place in zip(plane.values, places, strict=True))
-    told = [thinned.point({x: float(a), y: float(b)}) for a in across for b in up]
-    distinct = {tuple(v["value"] for v in point["values"]): point for point in told}
+    verdicts = [thinned.point({x: float(a), y: float(b)}) for a in across for b in up]
+    distinct = {tuple(v["value"] for v in point["values"]): point for point in verdicts}
     return list(distinct.values())
 
 
@@ -127,8 +127,8 @@ MAKERS = {"line": _line, "plane": _plane}
 
 def _span(values: np.ndarray) -> list[float]:
     """The least and the largest of the finite values."""
-    known = values[np.isfinite(values)]
-    return [float(known.min()), float(known.max())] if known.size else [0.0, 0.0]
+    finite = values[np.isfinite(values)]
+    return [float(finite.min()), float(finite.max())] if finite.size else [0.0, 0.0]
 
 
 def _steps(values: np.ndarray, low: float, high: float) -> np.ndarray:

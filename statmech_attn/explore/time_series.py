@@ -74,7 +74,7 @@ class InTime(Sheet):
         lengths = [float(n) for n in LENGTHS if n < steps] + [float(steps)]
         return [*choices, Choice("steps", "steps shown", lengths)]
 
-    def drawn(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
+    def contents(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
         name, steps = chosen["observable"], int(chosen["steps"])
         place = {n: chosen[n] for n in ("beta", "pattern", "n_spins") if n in chosen}
         panels = [
@@ -234,7 +234,7 @@ class Growing(Sheet):
             choices.append(Choice("n_spins", "number of spins N", sizes))
         return choices
 
-    def drawn(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
+    def contents(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
         name = chosen["observable"]
         place = {n: x for n, x in chosen.items() if n != "observable"}
         words = OBSERVABLES[name]
@@ -249,8 +249,8 @@ class Growing(Sheet):
             rows.append(series("theory ± error", predicted.time, y, error))
         if measured is not None:
             time, (mean, stderr, spread) = measured.time, (measured[n] for n in names)
-            told = "mean over samples ± standard error"
-            rows.append(series(told, time, mean, stderr, look="dots", colour=2))
+            note = "mean over samples ± standard error"
+            rows.append(series(note, time, mean, stderr, look="dots", colour=2))
             row = series("spread over samples", time, spread, look="dots", colour=2)
             panels.append(chart("Spread", "token t", "standard deviation", [row]))
         if predicted is not None and measured is not None:
@@ -263,10 +263,12 @@ def _in_errors(name: str, theory: xr.Dataset, simulation: xr.Dataset) -> Panel:
     """Simulation minus theory over both their errors, and what chance allows."""
     steps = min(theory.sizes["time"], simulation.sizes["time"])
     first = lambda values: values.values[:steps]
-    both = np.hypot(first(simulation[f"{name}_stderr"]), first(theory[f"{name}_error"]))
+    error = np.hypot(
+        first(simulation[f"{name}_stderr"]), first(theory[f"{name}_error"])
+    )
     difference = first(simulation[f"{name}_mean"]) - first(theory[name])
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = difference / both
+        z = difference / error
     count = max(int(np.isfinite(z).sum()), 1)
     allowed = threshold(count, int(simulation.attrs["samples"]))
     row = series("simulation minus theory", np.arange(steps), z, look="dots")
@@ -278,7 +280,7 @@ def _in_errors(name: str, theory: xr.Dataset, simulation: xr.Dataset) -> Panel:
 
 
 def _words(names: Sequence[str]) -> list[str]:
-    """Observables in words."""
+    """Names of observables in words."""
     return [OBSERVABLES[name] for name in names]
 
 

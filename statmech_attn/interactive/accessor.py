@@ -75,8 +75,12 @@ class Accessor:
 
         See `dynamics.diagrams.explain`.
         """
-        told = dynamics.diagrams.explain(self._dataset, **values)
-        return Text(told) if isinstance(told, str) else [Text(text) for text in told]
+        sentence = dynamics.diagrams.explain(self._dataset, **values)
+        return (
+            Text(sentence)
+            if isinstance(sentence, str)
+            else [Text(text) for text in sentence]
+        )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the result with its study to a file of this package (`storage.write`).

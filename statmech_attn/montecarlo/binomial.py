@@ -113,16 +113,16 @@ def _inversion(lanes, n, p):
     odds = p / (1 - p)
 
     def going(carry):
-        k, _, _, done = carry
-        return ~done.all() & (k < MAX_SMALL)
+        k, _, _, settled = carry
+        return ~settled.all() & (k < MAX_SMALL)
 
     def up(carry):
-        k, f, remainder, done = carry
-        remainder = jnp.where(done, remainder, remainder - f)
-        reached = ~done & ((remainder <= 0) | (k >= n))
+        k, f, remainder, settled = carry
+        remainder = jnp.where(settled, remainder, remainder - f)
+        reached = ~settled & ((remainder <= 0) | (k >= n))
         count = jnp.where(reached, k.astype(float), f)
-        f = jnp.where(done | reached, count, f * odds * (n - k) / (k + 1))
-        return k + 1, jnp.where(done, carry[1], f), remainder, done | reached
+        f = jnp.where(settled | reached, count, f * odds * (n - k) / (k + 1))
+        return k + 1, jnp.where(settled, carry[1], f), remainder, settled | reached
 
     start = (
         jnp.array(0),
@@ -130,28 +130,28 @@ def _inversion(lanes, n, p):
         remainder,
         jnp.zeros(p.shape, bool),
     )
-    _, count, _, done = jax.lax.while_loop(going, up, start)
-    return jnp.where(done, count, jnp.nan)
+    _, count, _, settled = jax.lax.while_loop(going, up, start)
+    return jnp.where(settled, count, jnp.nan)
 
 
-def _rejection(lanes, n, p, wanted):
+def _rejection(lanes, n, p, needed):
     """Transformed rejection; lanes that are not wanted cost nothing."""
     hat = _Hat(n, p)
 
     def going(carry):
-        attempt, _, done = carry
-        return ~done.all() & (attempt < MAX_ATTEMPTS)
+        attempt, _, settled = carry
+        return ~settled.all() & (attempt < MAX_ATTEMPTS)
 
     def attempt_once(carry):
-        attempt, j, done = carry
+        attempt, j, settled = carry
         u, v = uniform(lanes, attempt, 0) - 0.5, uniform(lanes, attempt, 1)
         proposed, height = hat.propose(u)
         inside = (proposed >= -hat.mode) & (proposed <= n - hat.mode)
         proposed = jnp.where(inside, proposed, 0.0)
         accept = inside & (jnp.log(v * height) <= hat.log_ratio(proposed))
-        return attempt + 1, jnp.where(~done & accept, proposed, j), done | accept
+        return attempt + 1, jnp.where(~settled & accept, proposed, j), settled | accept
 
-    start = (jnp.array(0), jnp.full(p.shape, jnp.nan), ~wanted)
+    start = (jnp.array(0), jnp.full(p.shape, jnp.nan), ~needed)
     return hat.mode + jax.lax.while_loop(going, attempt_once, start)[1]
 
 

@@ -138,8 +138,10 @@ def simulate_extensive(
     plan = extensive_plan(
         problem, patterns, start, n_spins=n_spins, steps=steps, runs=runs
     )
-    drawn = [plan.sample(jax.random.fold_in(key, s)) for s in range(samples)]
-    stacked = jax.tree.map(lambda *x: np.stack(x), *drawn)
+    samples_of_patterns = [
+        plan.sample(jax.random.fold_in(key, s)) for s in range(samples)
+    ]
+    stacked = jax.tree.map(lambda *x: np.stack(x), *samples_of_patterns)
     return ExtensiveSimulation(
         jax.tree.map(lambda x: x.mean(0), stacked),
         jax.tree.map(lambda x: standard_error(x, 0), stacked),
@@ -252,9 +254,9 @@ def _checked_bytes(
     problem: extensive.LoadedNetwork, n_spins, extra, steps, runs
 ) -> int:
     """Memory of a sample, where there is enough and all else is in range."""
-    wanted = float(problem.alpha) * n_spins
-    if abs(extra - wanted) > 1e-9 * n_spins:
-        raise ValueError(f"alpha N must be a whole number; got {wanted:g}.")
+    n_patterns = float(problem.alpha) * n_spins
+    if abs(extra - n_patterns) > 1e-9 * n_spins:
+        raise ValueError(f"alpha N must be a whole number; got {n_patterns:g}.")
     if not 1 <= extra < EXACT or n_spins >= EXACT:
         raise ValueError(
             f"alpha N must be at least 1, and N below {EXACT}; got {extra} and "
@@ -332,11 +334,11 @@ def _sample(
         time = t - age
         m_k = tokens.m[time, 3]
         score = jnp.einsum("ar,dar->dr", m[2], m_k)
-        both = jnp.einsum("mr,dmr->dr", w_q, tokens.keys[time % context])
-        score = score + (1 - epsilon) ** 2 * both / n_spins**2
-        known = (time >= 0)[:, None]
-        p = jax.nn.softmax(problem.gamma * score, axis=0, where=known)
-        p = jnp.where(known, p, 0.0)
+        query_key = jnp.einsum("mr,dmr->dr", w_q, tokens.keys[time % context])
+        score = score + (1 - epsilon) ** 2 * query_key / n_spins**2
+        filled = (time >= 0)[:, None]
+        p = jax.nn.softmax(problem.gamma * score, axis=0, where=filled)
+        p = jnp.where(filled, p, 0.0)
         A = jnp.einsum("dr,dar->ar", p, tokens.m[time, 1])
         slots = tokens.passed[time % context]
         crosstalk = jnp.einsum("dr,dir->ir", p.astype(jnp.float32), slots)

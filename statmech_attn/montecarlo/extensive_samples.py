@@ -145,11 +145,11 @@ class ExtensiveSamples(points.TimedPoints):
         key, shape = self.key, (len(self._sizes), self.choices, self.recall.samples)
         for place in np.unravel_index(number, shape):
             key = jax.random.fold_in(key, int(place))
-        drawn = self.plan(number).sample(key)
-        return {n + SAMPLES: np.asarray(getattr(drawn, n)) for n in self.names}
+        sample = self.plan(number).sample(key)
+        return {n + SAMPLES: np.asarray(getattr(sample, n)) for n in self.names}
 
     def pilot(self) -> Pilot:
-        """From one step of the smallest N; the time goes like N^2 and the steps."""
+        """Forecast from one step of the smallest N; time grows like N^2."""
         smallest, samples = self._sizes[0], self.recall.samples
         short = self.plan(0)._replace(steps=1)
         sample = lambda: jax.block_until_ready(short.sample(self.key))

@@ -31,7 +31,7 @@ POWER_STEPS = 50  # of the power iteration: omega to about a percent
 
 
 class LangevinState(NamedTuple):
-    """One chain."""
+    """State of one chain of Langevin dynamics."""
 
     z: Float[Array, " n"]
     v: Float[Array, " n"]

@@ -196,26 +196,26 @@ def exact_law(
     """The exact law of the order parameters, by NUTS."""
     run_key, evidence_key = jax.random.split(key)
     report.begin("sampling", 3, 3)
-    drawn = problem.posterior(
+    posterior = problem.posterior(
         run_key, draws=options.draws, warmup=options.warmup, chains=options.chains
     )
     report.advance(1)
-    f = drawn.predict(task.xi_test)
+    f = posterior.predict(task.xi_test)
     report.advance(1)
     row = {
-        "divergences": int(drawn.divergences),
-        "bfmi": drawn.bfmi.min(),
-        "leapfrog_steps": float(drawn.steps.mean()),
+        "divergences": int(posterior.divergences),
+        "bfmi": posterior.bfmi.min(),
+        "leapfrog_steps": float(posterior.steps.mean()),
     }
     if options.evidence:
-        evidence = bpkr.evidence(evidence_key, drawn)
+        evidence = bpkr.evidence(evidence_key, posterior)
         row["log_evidence"] = evidence.value
         row["log_evidence_stderr"] = evidence.stderr
     report.advance(1)
-    others = [xi for xi, _ in task.sets.values()][1:]
-    means = [f.mean, *drawn.means(others)] if task.sets else ()
+    further_inputs = [xi for xi, _ in task.sets.values()][1:]
+    means = [f.mean, *posterior.means(further_inputs)] if task.sets else ()
     return Sampled(
-        _named(drawn.U, drawn.U_a),
+        _named(posterior.U, posterior.U_a),
         f.mean,
         f.mean_stderr,
         f.variance,
@@ -237,7 +237,7 @@ def all_weights(
 ) -> Sampled:
     """The posterior of all weights, in blocks."""
     sets = task.tests
-    drawn = sample_weights(
+    draws_of_weights = sample_weights(
         key,
         weight_space.posterior(problem),
         method=options.method,
@@ -252,19 +252,21 @@ def all_weights(
         report=report,
         step_size=options.step_size,
     )
-    energy = {} if drawn.bfmi is None else {"bfmi": drawn.bfmi.min()}
+    energy = (
+        {} if draws_of_weights.bfmi is None else {"bfmi": draws_of_weights.bfmi.min()}
+    )
     main, ends = slice(task.Y_test.size), np.cumsum([y.size for _, y in sets])
-    means = np.split(drawn.predictor_mean, ends[:-1]) if task.sets else ()
+    means = np.split(draws_of_weights.predictor_mean, ends[:-1]) if task.sets else ()
     return Sampled(
-        _named(drawn.U, drawn.U_a),
-        drawn.predictor_mean[main],
-        drawn.predictor_mean_stderr[main],
-        drawn.predictor_variance[main],
-        drawn.predictor_variance_stderr[main],
+        _named(draws_of_weights.U, draws_of_weights.U_a),
+        draws_of_weights.predictor_mean[main],
+        draws_of_weights.predictor_mean_stderr[main],
+        draws_of_weights.predictor_variance[main],
+        draws_of_weights.predictor_variance_stderr[main],
         {
-            "divergences": drawn.divergences,
-            "leapfrog_steps": drawn.leapfrog_steps.mean(),
-            "step_size": drawn.step_size.mean(),
+            "divergences": draws_of_weights.divergences,
+            "leapfrog_steps": draws_of_weights.leapfrog_steps.mean(),
+            "step_size": draws_of_weights.step_size.mean(),
         }
         | energy,
         means,

@@ -64,7 +64,7 @@ class Layout(NamedTuple):
         return -(-self.runs // self.size)
 
     def number(self, block: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
-        """Runs in these blocks."""
+        """Number of runs in these blocks."""
         return np.asarray(np.minimum(self.size, self.runs - self.size * block))
 
 
@@ -323,11 +323,11 @@ def _stretch(
     return jax.lax.scan(body, carry, time)
 
 
-def _moments(seen, valid):
+def _moments(values, valid):
     """Mean and sum of squared deviations over the valid runs."""
     number = valid.sum(-1)
-    mean = jnp.where(valid, seen, 0.0).sum(-1) / number
-    deviation = jnp.where(valid, seen - mean[..., None], 0.0)
+    mean = jnp.where(valid, values, 0.0).sum(-1) / number
+    deviation = jnp.where(valid, values - mean[..., None], 0.0)
     return mean, (deviation**2).sum(-1)
 
 

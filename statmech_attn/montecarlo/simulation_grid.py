@@ -178,7 +178,7 @@ class Simulations(Computation, OneRound):
 
     @property
     def _places(self) -> int:
-        """Pairs of N and beta."""
+        """Number of pairs of N and beta."""
         return len(self.sizes) * len(self.beta)
 
     def _blocks(self, round: int) -> range:
@@ -213,7 +213,7 @@ class Simulations(Computation, OneRound):
         return np.any(~np.isfinite(arrays["mean"]), axis=(1, 2, 3))
 
     def pilot(self) -> Pilot:
-        """From a stretch of the largest N; those of other N take N at spin level."""
+        """Forecast from a stretch of the largest N; spins take a time like N."""
         simulator = self._simulator(len(self.sizes) - 1, 0)
         beta = np.zeros(self.batch, int)
         inputs = self._inputs(len(self.sizes) - 1, beta, lambda _: None)
@@ -272,7 +272,7 @@ class Simulations(Computation, OneRound):
         return Assembled(dataset.assign_coords(fixed), columns)
 
     def _simulator(self, i: int, round: int) -> Simulator:
-        """That of the i-th N; all of them share the compiled program of a round."""
+        """Simulator of the i-th N; all share the compiled program of a round."""
         return Simulator(
             self.net,
             self._counts[i],
@@ -288,8 +288,8 @@ class Simulations(Computation, OneRound):
         """One call: rows of blocks of the i-th N."""
         count, steps = len(beta), self.steps
         inputs = self._inputs(i, beta, tick)
-        done = lambda n: tick(count * n / steps)
-        moments = simulator(*inputs, block, self._layout.number(block), done)
+        tick_steps = lambda n: tick(count * n / steps)
+        moments = simulator(*inputs, block, self._layout.number(block), tick_steps)
         averages = np.moveaxis(moments.averages, 1, 0)
         rows = {"mean": moments.mean, "square": moments.square}
         rows |= dict(zip(AVERAGES, averages, strict=True))
@@ -313,7 +313,7 @@ class Simulations(Computation, OneRound):
         return params, self.starts(params, np.zeros(STARTS, int))
 
     def _moved(self, group: int, tick: Tick) -> tuple[dmft.Parameters, dmft.State]:
-        """The same after the mean-field transient."""
+        """Parameters and states after the mean-field transient."""
         if group not in self._starts:
             params, state = self._start(group)
             for first in range(0, self.mean_field_transient, PIECE):

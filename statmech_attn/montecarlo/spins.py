@@ -60,8 +60,8 @@ def plan_blocks(counts: Int[np.ndarray, " S"], lanes: int) -> Plan:
     blocks = -(-words // size)
     site_class = np.repeat(np.arange(len(counts)), blocks)
     first = np.concatenate([np.arange(b) * size for b in blocks])
-    left = counts[site_class] - WORD * first
-    arrays = [jnp.asarray(x) for x in (counts, site_class, first, left)]
+    spins_left = counts[site_class] - WORD * first
+    arrays = [jnp.asarray(x) for x in (counts, site_class, first, spins_left)]
     return Plan(arrays[0], arrays[1], arrays[2], arrays[3], size)
 
 
@@ -84,7 +84,7 @@ def draw_spins(lanes: Words, fields, plan: Plan) -> Float[Array, "S *batch"]:
     )
 
     def add_block(i, rare):
-        c, left = plan.site_class[i], plan.spins_left[i]
+        c, spins_left = plan.site_class[i], plan.spins_left[i]
         below = bernoulli_words(
             pick(keys, c),
             pick(threshold, c),
@@ -93,7 +93,7 @@ def draw_spins(lanes: Words, fields, plan: Plan) -> Float[Array, "S *batch"]:
             axis,
         )
         return rare.at[c].add(
-            _count(below & _valid(left, plan.block_words, axis), axis)
+            _count(below & _valid(spins_left, plan.block_words, axis), axis)
         )
 
     rare = jnp.zeros(flat.shape, jnp.int64)
@@ -103,8 +103,8 @@ def draw_spins(lanes: Words, fields, plan: Plan) -> Float[Array, "S *batch"]:
 
 def threshold_words(p: Float[Array, "..."]) -> Words:
     """The first 64 binary digits of p <= 1/2, as two words."""
-    whole = jnp.floor(p * 2.0**64).astype(jnp.uint64)
-    return (whole >> np.uint64(32)).astype(jnp.uint32), whole.astype(jnp.uint32)
+    digits = jnp.floor(p * 2.0**64).astype(jnp.uint64)
+    return (digits >> np.uint64(32)).astype(jnp.uint32), digits.astype(jnp.uint32)
 
 
 def bernoulli_words(keys: Words, threshold: Words, first, size: int, axis: int):
@@ -152,10 +152,10 @@ def _two_planes(keys, threshold, index, pair, below, equal):
     return below, equal
 
 
-def _valid(left, size, axis):
+def _valid(spins_left, size, axis):
     """Ones where a word holds spins of the class: the last word may be part full."""
     start = jnp.expand_dims(WORD * jnp.arange(size), 1 - axis)
-    inside = jnp.clip(left - start, 0, WORD).astype(jnp.uint64)
+    inside = jnp.clip(spins_left - start, 0, WORD).astype(jnp.uint64)
     return ((np.uint64(1) << inside) - np.uint64(1)).astype(jnp.uint32)
 
 

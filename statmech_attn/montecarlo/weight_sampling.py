@@ -243,7 +243,7 @@ def _chains(
 
 @eqx.filter_jit
 def _starts(posterior: weight_space.WeightPosterior, keys):
-    """Where the chains start, and the largest frequency there."""
+    """Initial weights of the chains, and the largest frequency there."""
 
     def one(key):
         start_key, power_key = jax.random.split(key)
@@ -348,8 +348,8 @@ def _run(store, state, advance, method: str, pieces: list[int], report) -> None:
         first += steps
         report.advance(steps)
         if number in (0, store.warmup):
-            rest = (total - first) / steps * (time.monotonic() - begun)
-            report.note(forecast(rest, number < store.warmup))
+            seconds_left = (total - first) / steps * (time.monotonic() - begun)
+            report.note(forecast(seconds_left, number < store.warmup))
     report.finish()
 
 
@@ -379,17 +379,17 @@ class StretchMeans:
     def add(self, f_mean, f_square) -> None:
         """The next stretches: arrays (chains, stretches, Q, *K)."""
         if self._sums is None:
-            held = -(-self._stretches // self._merged)
-            shape = (2, f_mean.shape[0], held, *f_mean.shape[2:])
+            slot = -(-self._stretches // self._merged)
+            shape = (2, f_mean.shape[0], slot, *f_mean.shape[2:])
             self._sums = np.zeros(shape)
         for stretch in range(f_mean.shape[1]):
-            held = self._added // self._merged
-            self._sums[0, :, held] += f_mean[:, stretch]
-            self._sums[1, :, held] += f_square[:, stretch]
+            slot = self._added // self._merged
+            self._sums[0, :, slot] += f_mean[:, stretch]
+            self._sums[1, :, slot] += f_square[:, stretch]
             self._added += 1
 
     def predictor(self) -> Predictor:
-        """Of all stretches, once they are added."""
+        """Mean and variance of f over all stretches, once they are added."""
         assert self._sums is not None and self._added == self._stretches
         chains = self._sums.shape[1]
         mean, square = self._sums.sum(axis=(1, 2)) / (chains * self._stretches)

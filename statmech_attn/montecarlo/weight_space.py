@@ -74,7 +74,7 @@ class WeightPosterior(eqx.Module):
         return self.basis.shape[0] - self.inputs.shape[1]
 
     def with_traced_temperature(self) -> "WeightPosterior":
-        """The same with an array as temperature: one compilation serves all of them.
+        """This posterior with its temperature as an array: one compilation for all.
 
         For `loss_terms` and what does not depend on the temperature.
         """

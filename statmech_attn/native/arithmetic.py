@@ -98,8 +98,8 @@ class Arithmetic:
         if not isinstance(x, Product):
             x, y = y, x
         if isinstance(x, Product):
-            left, right, y = self.alike(x.left, x.right, y, type=type)
-            return self.fused(left, right, y)
+            first, second, y = self.alike(x.left, x.right, y, type=type)
+            return self.fused(first, second, y)
         return self.builder.fadd(*self.alike(x, y, type=type))
 
     def subtract(self, x, y, type=DOUBLE):
@@ -110,11 +110,11 @@ class Arithmetic:
         if is_zero(y):
             return x
         if isinstance(y, Product):
-            left, right, x = self.alike(y.left, y.right, x, type=type)
-            return self.fused(self.builder.fneg(left), right, x)
+            first, second, x = self.alike(y.left, y.right, x, type=type)
+            return self.fused(self.builder.fneg(first), second, x)
         if isinstance(x, Product):
-            left, right, y = self.alike(x.left, x.right, y, type=type)
-            return self.fused(left, right, self.builder.fneg(y))
+            first, second, y = self.alike(x.left, x.right, y, type=type)
+            return self.fused(first, second, self.builder.fneg(y))
         return self.builder.fsub(*self.alike(x, y, type=type))
 
     def multiply(self, x, y, type=DOUBLE):
@@ -122,9 +122,9 @@ class Arithmetic:
             return known(x * y, type)
         if type is not DOUBLE:
             return self.builder.mul(*self.alike(x, y, type=type))
-        for factor, other in ((x, y), (y, x)):
+        for factor, cofactor in ((x, y), (y, x)):
             if number(factor) and factor in (0, 1):
-                return other if factor == 1 else 0.0
+                return cofactor if factor == 1 else 0.0
         return Product(*self.alike(x, y, type=type))
 
     def divide(self, x, y, type=DOUBLE):
@@ -150,11 +150,11 @@ class Arithmetic:
         by_zero, by_minus_one = (self.compare("==", y, n, type) for n in (0, -1))
         divisor = self.select(by_minus_one, 1, self.select(by_zero, 1, y, type), type)
         pair = self.alike(x, divisor, type=type)  # on others processors may stop
-        quotient, rest = self.builder.sdiv(*pair), self.builder.srem(*pair)
+        quotient, remainder = self.builder.sdiv(*pair), self.builder.srem(*pair)
         quotient = self.select(by_minus_one, self.negative(x, type), quotient, type)
         return (
             self.select(by_zero, -1, quotient, type),
-            self.select(by_zero, x, rest, type),
+            self.select(by_zero, x, remainder, type),
         )
 
     def negative(self, x, type=DOUBLE):
@@ -248,7 +248,7 @@ class Arithmetic:
         return self.builder.not_(x)
 
     def convert(self, x, old: Type, new: Type):
-        """The same number as another type."""
+        """A number converted to another type."""
         if number(x):
             return converted(x, new)
         if old is new:
@@ -292,9 +292,9 @@ class Arithmetic:
             return self.builder.call(function, values)
         result = ir.Constant(values[0].type, ir.Undefined)
         for lane in map(INT32, range(self.lanes)):
-            one = [self.builder.extract_element(x, lane) for x in values]
-            done = self.builder.call(function, one)
-            result = self.builder.insert_element(result, done, lane)
+            operands = [self.builder.extract_element(x, lane) for x in values]
+            value = self.builder.call(function, operands)
+            result = self.builder.insert_element(result, value, lane)
         return result
 
     def _declared(self, name: str, arguments, result) -> ir.Function:

@@ -50,14 +50,14 @@ class Emitter(Functions):
 
     def run(self, jaxpr, constants: Sequence, arguments: Sequence[Elements]) -> list:
         """Results of a jaxpr for some arguments."""
-        known: dict[Any, Elements | None] = {}
-        known.update(zip(jaxpr.constvars, constants, strict=True))
-        known.update(zip(jaxpr.invars, arguments, strict=True))
+        values: dict[Any, Elements | None] = {}
+        values.update(zip(jaxpr.constvars, constants, strict=True))
+        values.update(zip(jaxpr.invars, arguments, strict=True))
 
         def read(atom) -> Any:
             if isinstance(atom, Literal):
                 return array((), [np.asarray(atom.val).item()])
-            return known[atom]
+            return values[atom]
 
         for equation in jaxpr.eqns:
             rule = self.rules.get(equation.primitive.name)
@@ -69,7 +69,7 @@ class Emitter(Functions):
                 name = equation.primitive.name
                 raise Unsupported(f"it uses {name}, without its {error}") from None
             for variable, result in zip(equation.outvars, results, strict=True):
-                known[variable] = result
+                values[variable] = result
         return [read(atom) for atom in jaxpr.outvars]
 
     def inlined(self, equation, *arguments):
@@ -130,8 +130,8 @@ class Emitter(Functions):
         of_body = list(arguments[n_condition : n_condition + n_body])
         first = arguments[n_condition + n_body :]
         condition, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
-        (wanted,) = condition[0].outvars
-        if wanted.aval.shape:
+        (predicate,) = condition[0].outvars
+        if predicate.aval.shape:
             raise Unsupported("a loop ends at another step in each lane")
         return self.loop(
             body[0].outvars,
@@ -293,11 +293,11 @@ class Emitter(Functions):
         (axis,) = moving
         pieces = []
         for first in range(shape[axis] - sizes[axis] + 1):
-            whole = elements.copy()
-            place = [slice(None)] * whole.ndim
+            updated = elements.copy()
+            place = [slice(None)] * updated.ndim
             place[axis] = slice(first, first + sizes[axis])
-            whole[tuple(place)] = update
-            pieces.append(whole)
+            updated[tuple(place)] = update
+            pieces.append(updated)
         kind, type = (
             scalar_type(equation.invars[2 + axis]),
             scalar_type(equation.outvars[0]),
@@ -339,9 +339,9 @@ class Emitter(Functions):
         if any(equation.invars[0].aval.shape[a] == TRACED for a in axes):
             raise Unsupported("it adds up, or compares, lanes")
         type = scalar_type(equation.invars[0])
-        rest = [a for a in range(elements.ndim) if a not in axes]
-        shape = tuple(elements.shape[a] for a in rest)
-        columns = elements.transpose(*axes, *rest).reshape(-1, math.prod(shape))
+        remaining = [a for a in range(elements.ndim) if a not in axes]
+        shape = tuple(elements.shape[a] for a in remaining)
+        columns = elements.transpose(*axes, *remaining).reshape(-1, math.prod(shape))
         combine = lambda x, y: function(x, y, type)
         return [array(shape, (functools.reduce(combine, c) for c in columns.T))]
 

@@ -48,9 +48,9 @@ class Functions(Arithmetic):
     def exp2(self, x):
         (x,) = self.alike(x, type=DOUBLE)
         x = self._between(-1076.0, x, 1025.0)
-        whole, n = self._rounded(x, 1.0)
+        power, n = self._rounded(x, 1.0)
         r = self.multiply(self.builder.fsub(x, n), math.log(2))
-        return self._scaled(whole, self._beyond(self.value(r, x.type)))
+        return self._scaled(power, self._beyond(self.value(r, x.type)))
 
     def _between(self, least: float, x: Value, most: float) -> Value:
         x = self._at_most(x, most)
@@ -64,8 +64,8 @@ class Functions(Arithmetic):
 
     def expm1(self, x):
         (x,) = self.alike(x, type=DOUBLE)
-        whole, beyond = self._exponential(x)
-        scale = self._power_of_two(whole)
+        power, beyond = self._exponential(x)
+        scale = self._power_of_two(power)
         small = self.add(self.multiply(scale, beyond), self.subtract(scale, 1.0))
         large = self.subtract(self.exp(x), 1.0)
         far = self.compare(">", self.intrinsic("fabs", x), 700.0)
@@ -80,8 +80,8 @@ class Functions(Arithmetic):
         (x,) = self.alike(x, type=DOUBLE)
         size = self.intrinsic("fabs", x)
         twice = self._at_most(self.builder.fadd(size, size), 44.0)
-        whole, beyond = self._exponential(twice)
-        scale = self._power_of_two(whole)
+        power, beyond = self._exponential(twice)
+        scale = self._power_of_two(power)
         grown = self.add(self.multiply(scale, beyond), self.subtract(scale, 1.0))
         return self.intrinsic("copysign", self.divide(grown, self.add(grown, 2.0)), x)
 
@@ -90,10 +90,10 @@ class Functions(Arithmetic):
 
     def _exponential(self, x: Value) -> tuple[Value, Any]:
         """n as integers, and E(r), for numbers whose n is an exponent of a double."""
-        whole, n = self._rounded(x, 1 / math.log(2))
+        power, n = self._rounded(x, 1 / math.log(2))
         r = self.fused(n, constant(-LN2_HIGH, x.type), x)
         r = self.fused(n, constant(-LN2_LOW, x.type), r)
-        return whole, self._beyond(r)
+        return power, self._beyond(r)
 
     def _rounded(self, x: Value, scale: float) -> tuple[Value, Value]:
         """The integer that is nearest to x times a scale, and the same as a double."""
@@ -101,8 +101,8 @@ class Functions(Arithmetic):
         shifted = self.fused(x, constant(scale, x.type), rounder)
         integers = self._bits(shifted)
         first = struct.unpack("<q", struct.pack("<d", ROUNDER))[0]
-        whole = self.builder.sub(integers, constant(first, integers.type))
-        return whole, self.builder.fsub(shifted, rounder)
+        rounded = self.builder.sub(integers, constant(first, integers.type))
+        return rounded, self.builder.fsub(shifted, rounder)
 
     def _beyond(self, r: Value) -> Value:
         """E(r)."""
@@ -154,19 +154,19 @@ class Functions(Arithmetic):
         infinite = self.compare("==", x, math.inf)
         result = self.select(infinite, math.inf, result)
         result = self.select(self.compare("==", x, 0.0), -math.inf, result)
-        known = self.compare(">=", x, 0.0)
-        return self.select(known, result, math.nan)
+        positive = self.compare(">=", x, 0.0)
+        return self.select(positive, result, math.nan)
 
     def one_minus_square(self, x):
-        """Of derivatives since jax 0.12: nothing is lost near 1."""
+        """1 - x^2 without loss near 1, which derivatives use since jax 0.12."""
         return self.multiply(self.subtract(1.0, x), self.add(1.0, x))
 
     def log1p(self, x):
         (x,) = self.alike(x, type=DOUBLE)
-        whole = self.add(1.0, x)
-        lost = self.subtract(x, self.subtract(whole, 1.0))
-        beside = self.divide(lost, whole)
+        one_plus_x = self.add(1.0, x)
+        lost = self.subtract(x, self.subtract(one_plus_x, 1.0))
+        beside = self.divide(lost, one_plus_x)
         for end in (0.0, math.inf):
-            beside = self.select(self.compare("==", whole, end), 0.0, beside)
-        result = self.add(self.log(whole), beside)
+            beside = self.select(self.compare("==", one_plus_x, end), 0.0, beside)
+        result = self.add(self.log(one_plus_x), beside)
         return self._odd_at_zero(x, result)

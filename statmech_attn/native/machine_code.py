@@ -54,8 +54,8 @@ def _read(path: Path) -> bytes | None:
     except OSError:
         return None
     size = DIGEST().digest_size
-    whole = DIGEST(content[size:]).digest() == content[:size]
-    return content[size:] if whole else None
+    intact = DIGEST(content[size:]).digest() == content[:size]
+    return content[size:] if intact else None
 
 
 def _write(path: Path, code: bytes) -> None:

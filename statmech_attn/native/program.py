@@ -105,21 +105,21 @@ class Native:
             np.ascontiguousarray(x, place.dtype)
             for x, place in zip(jax.tree.leaves(args), self._inputs, strict=True)
         ]
-        given = next(
+        points = next(
             x.shape[p.axis]
             for x, p in zip(leaves, self._inputs, strict=True)
             if p.axis is not None
         )
-        if given % self.lanes:
-            filled = -(-given // self.lanes) * self.lanes
+        if points % self.lanes:
+            filled = -(-points // self.lanes) * self.lanes
             pad = lambda x, p: _padded(x, p.axis, filled)
             leaves = list(map(pad, leaves, self._inputs))
-        count = -(-given // self.lanes) * self.lanes
+        count = -(-points // self.lanes) * self.lanes
         results = [np.empty(p.shape(count), p.dtype) for p in self._outputs]
         self._run(leaves + results, count)
-        if count != given:
+        if count != points:
             results = [
-                x if p.axis is None else x[..., :given]
+                x if p.axis is None else x[..., :points]
                 for x, p in zip(results, self._outputs, strict=True)
             ]
         return jax.tree.unflatten(self._structure, results)
@@ -179,7 +179,7 @@ def _written(closed, lanes: int) -> str:
     builder.position_at_end(body)
 
     def address(place: int, index) -> tuple[Value, Type]:
-        """Of an element of an array, and its type there."""
+        """Address of an element of an array, and its type there."""
         variable = variables[place]
         type = scalar_type(variable)
         stored = BYTE if type is BOOL else type

@@ -75,16 +75,16 @@ def _square_root(emitter, x):
 
 
 def _logistic(emitter, x, type):
-    """Of the exponential that is below 1: the other one may be infinite."""
+    """The logistic function by the exponential below 1: the other may be infinite."""
     power = emitter.exp(emitter.negative(_absolute(emitter, x, type)))
     above = emitter.select(emitter.compare("<", x, 0.0), power, 1.0)
     return emitter.divide(above, emitter.add(1.0, power))
 
 
 def _sign(emitter, x, type):
-    zero, one = (0.0, 1.0) if type is DOUBLE else (0, 1)
-    up = emitter.select(emitter.compare(">", x, zero, type), one, x, type)
-    return emitter.select(emitter.compare("<", x, zero, type), -one, up, type)
+    zero, unit = (0.0, 1.0) if type is DOUBLE else (0, 1)
+    up = emitter.select(emitter.compare(">", x, zero, type), unit, x, type)
+    return emitter.select(emitter.compare("<", x, zero, type), -unit, up, type)
 
 
 def _power(emitter, equation, x):
@@ -286,7 +286,7 @@ def _concatenate(emitter, equation, *arrays):
 
 
 def _divide(emitter, equation, x, y):
-    """Where several numbers are divided by the same one, by its reciprocal."""
+    """Divide; several numbers over the same one by its reciprocal."""
     type = scalar_type(equation.outvars[0])
     x, y = np.broadcast_arrays(x, y)
     times = collections.Counter(map(id, y.flat))

@@ -81,8 +81,8 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     axis.set_yscale("log")
     axis.set_xscale("log")
     axis.set_ylim(top=1.2)
-    shown = dataset.lifetime.values[chosen]
-    axis.set_xlim(left=0.5 * np.quantile(shown[shown > 0], 0.01))
+    steps = dataset.lifetime.values[chosen]
+    axis.set_xlim(left=0.5 * np.quantile(steps[steps > 0], 0.01))
     axis.set_xlabel(rf"lifetime $\tau$ ({many(dataset.lifetime)})")
     axis.set_ylabel(r"share with a longer lifetime")
     if np.isfinite(dataset.escape_rate.values[chosen]).any():
@@ -106,10 +106,10 @@ def sweep_samples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     sheet = sheets.single(ax, style.DOUBLE, 2.9)
     (axis,) = sheet.axes
     look: Any = {"ms": 1.6, "mew": 0, "ls": "none", "rasterized": True}
-    for way, colour in (("up", style.UPWARD), ("down", style.DOWNWARD)):
-        y = dataset[f"strobe_{way}"].transpose(name, ...).values
+    for direction, colour in (("up", style.UPWARD), ("down", style.DOWNWARD)):
+        y = dataset[f"strobe_{direction}"].transpose(name, ...).values
         x = np.broadcast_to(dataset[name].values[:, None], y.shape)
-        words = f"followed {way}ward"
+        words = f"followed {direction}ward"
         axis.plot(x.ravel(), y.ravel(), ".", color=colour, label=words, **look)
     _shade(axis, dataset)
     if dataset.differ.any():
@@ -123,7 +123,7 @@ def sweep_samples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
 
 
 def _shade(axis: Axes, dataset: xr.Dataset) -> None:
-    """Where the sweeps differ, half way to the values where they agree."""
+    """Shade where the sweeps differ, half way to the values where they agree."""
     for low, first, last, high in dataset.interval.values:
         # NaN where the interval reaches an end of the values.
         begin, end = (float(np.nanmean(x)) for x in ([low, first], [last, high]))
@@ -194,10 +194,10 @@ def _entry(key: str, phases: list[str], periods: list[int]) -> str:
     words = list(dict.fromkeys(phases))
     if words == [key]:
         return key
-    shown = [str(period) for period in dict.fromkeys(periods) if period > 0]
-    if shown and words == ["periodic"]:
-        more = ["..."] * (len(shown) > PERIODS)
-        words = [f"period {', '.join(shown[:PERIODS] + more)}"]
+    numbers = [str(period) for period in dict.fromkeys(periods) if period > 0]
+    if numbers and words == ["periodic"]:
+        more = ["..."] * (len(numbers) > PERIODS)
+        words = [f"period {', '.join(numbers[:PERIODS] + more)}"]
     return f"{key}: {', '.join(words)}"
 
 
@@ -302,10 +302,13 @@ def _mean_lifetimes(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     axis.set_ylabel(f"mean lifetime\n$1/\\kappa$ ({many(dataset.lifetime)})")
 
 
-def _survival(axis: Axes, here: xr.Dataset, name: str, colour: str) -> None:
-    stayed = here.label.values != -2
-    lifetime, ended = here.lifetime.values[stayed], here.lifetime_ended.values[stayed]
-    words = f"{sign(here, name)} = {float(here[name]):.6g}"
+def _survival(axis: Axes, dataset: xr.Dataset, name: str, colour: str) -> None:
+    stayed = dataset.label.values != -2
+    lifetime, ended = (
+        dataset.lifetime.values[stayed],
+        dataset.lifetime_ended.values[stayed],
+    )
+    words = f"{sign(dataset, name)} = {float(dataset[name]):.6g}"
     if not ended.any():
         axis.plot([], [], color=colour, label=f"{words}: none settled")
         return
@@ -316,7 +319,7 @@ def _survival(axis: Axes, here: xr.Dataset, name: str, colour: str) -> None:
     )
     cut = np.unique(lifetime[~ended])
     axis.plot(cut, np.full(len(cut), curve.share[-1]), "x", ms=4, color=colour)
-    rate, after = float(here.escape_rate), float(here.escape_after)
+    rate, after = float(dataset.escape_rate), float(dataset.escape_after)
     before = curve.share[curve.time <= after]
     start = before[-1] if before.size else 1.0
     time = np.geomspace(max(after, 1.0), curve.time[-1] * 1.3, 100)

@@ -115,11 +115,11 @@ def bifurcation_samples(
     look: Any = {"ms": _size(dataset), "mew": 0, "ls": "none", "marker": "."}
     if strobe is None:
         strobe = not (section and _crossings_alone(dataset))
-    wanted = {"strobe": strobe, "section": section}
+    requested = {"strobe": strobe, "section": section}
     clouds = {
         words: cloud
         for variable, words in _samples(dataset).items()
-        if wanted[variable] and (cloud := _cloud(dataset, variable, name))[0].size
+        if requested[variable] and (cloud := _cloud(dataset, variable, name))[0].size
     }
     alone = section and len(clouds) == 1  # nothing is drawn over these samples
     colours = [style.BLACK] if alone else [style.DOTS, style.BLACK]
@@ -134,7 +134,7 @@ def bifurcation_samples(
 
 
 def _size(dataset: xr.Dataset) -> float:
-    """Of a dot."""
+    """Size of a dot."""
     return float(np.clip(300 / dataset.sizes[one_parameter(dataset)], 0.9, 2.5))
 
 

@@ -98,13 +98,13 @@ def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) 
         centre = theory[observable].values[:tokens]
         spread = theory[f"{observable}_noise_std"].values[:tokens] / np.sqrt(n)
         words = "linear noise"
-    known = np.maximum.accumulate(spread) <= RANGE
-    known[len(centre) :] = False
+    in_range = np.maximum.accumulate(spread) <= RANGE
+    in_range[len(centre) :] = False
     low, high = centre - spread, centre + spread
     axis.fill_between(
-        time[: len(centre)][known],
-        low[known],
-        high[known],
+        time[: len(centre)][in_range],
+        low[in_range],
+        high[in_range],
         color=style.SKY,
         alpha=0.5,
         lw=0,
@@ -157,18 +157,18 @@ def agreement(
     ratios = [1.35, 1, 1]
     make = lambda: sheets.grid(style.DOUBLE, 3.0, 1, 3, width_ratios=ratios)
     sheet = sheets.sheet(axes, 3, make)
-    first, *others = sheet.axes
+    first, *lower = sheet.axes
     _differences(first, dataset)
     if dataset.sizes["beta"] <= NAMED:
         colours = [(style.SERIES * 2)[i] for i in range(dataset.sizes["beta"])]
     else:
         colours = colormaps["cividis"](np.linspace(0, 0.9, dataset.sizes["beta"]))
     scales = scaled(dataset, observable)
-    for axis, name in zip(others, ("spread", "bias"), strict=True):
+    for axis, name in zip(lower, ("spread", "bias"), strict=True):
         _against_n(axis, dataset, scales[name], colours)
         _guides(axis, dataset, scales[name], dataset[f"{observable}_bias_slope"])
         axis.set_xlabel(style.WORDS["n_spins"])
-    spread, bias = others
+    spread, bias = lower
     spread.legend(loc="upper right", handletextpad=0.4, labelspacing=0.3)
     bias.legend(loc="lower left", handletextpad=0.4)
     symbol = style.OVERLAPS.get(observable, observable)

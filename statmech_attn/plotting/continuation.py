@@ -116,9 +116,9 @@ def critical_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     free, second = _plane(dataset)
     turns = axes is not None or bool(dataset.curve_rotation.notnull().any())
     sheet = sheets.sheet(axes, 2 + turns, lambda: _panels(turns))
-    left, *upper, lower = sheet.axes
-    bifurcation_curves(dataset, ax=left)
-    left.margins(0.1, 0.06)
+    plane, *upper, lower = sheet.axes
+    bifurcation_curves(dataset, ax=plane)
+    plane.margins(0.1, 0.06)
     _along(lower, dataset, "curve_coefficient", second)
     if float(np.abs(dataset.curve_coefficient).max()) > LINEAR:
         lower.set_yscale("symlog", linthresh=1.0)
@@ -155,9 +155,9 @@ def _draw_branches(axis: Axes, dataset: xr.Dataset) -> None:
         x, y, stable = followed(dataset, branch, free)
         for chosen, (words, dashes, width) in STABILITY.items():
             ends = either_side(stable == chosen)
-            shown = np.where(ends[:, None], y, np.nan)
+            between_ends = np.where(ends[:, None], y, np.nan)
             lines = axis.plot(
-                x, shown, color=style.BLACK, ls=dashes, lw=width, zorder=3
+                x, between_ends, color=style.BLACK, ls=dashes, lw=width, zorder=3
             )
             lines[0].set_label(words)
 
@@ -285,8 +285,8 @@ def curve_parts(curve: xr.Dataset, kind: str, across: str, up: str):
     coefficient = _filled(curve.curve_coefficient.values)
     x, y, coefficient = _with_zeros(*points, coefficient)
     solid = _supercritical(kind, coefficient)
-    shown = (np.where(either_side(part), y, np.nan) for part in (solid, ~solid))
-    return x, *shown
+    parts = (np.where(either_side(part), y, np.nan) for part in (solid, ~solid))
+    return x, *parts
 
 
 def _plane_note(dataset: xr.Dataset) -> str:
@@ -357,10 +357,10 @@ def _supercritical(kind: str, coefficient) -> np.ndarray:
 
 def _filled(coefficient: np.ndarray) -> np.ndarray:
     """Values between the neighbours' where a resonance leaves none."""
-    known = np.flatnonzero(np.isfinite(coefficient))
-    if known.size == 0:
+    finite = np.flatnonzero(np.isfinite(coefficient))
+    if finite.size == 0:
         return coefficient
-    return np.interp(np.arange(coefficient.size), known, coefficient[known])
+    return np.interp(np.arange(coefficient.size), finite, coefficient[finite])
 
 
 def _with_zeros(x, y, coefficient: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -387,10 +387,10 @@ def followed(dataset: xr.Dataset, branch: int, free: str):
     Stability is 1 or 0, and NaN at the special points themselves.
     """
     followed = dataset.isel(branch=branch)
-    there = np.isfinite(followed[free].values)
-    length = followed.arclength.values[there]
-    x, y = followed[free].values[there], followed.strobe.values[there]
-    stable = np.where(followed.n_unstable.values[there] == 0, 1.0, 0.0)
+    finite = np.isfinite(followed[free].values)
+    length = followed.arclength.values[finite]
+    x, y = followed[free].values[finite], followed.strobe.values[finite]
+    stable = np.where(followed.n_unstable.values[finite] == 0, 1.0, 0.0)
     if "special_kind" in dataset:
         mine = dataset.isel(special=dataset.special_branch.values == branch)
         place = np.searchsorted(length, mine.special_arclength.values)
@@ -418,11 +418,11 @@ def _panels(turns: bool) -> list[Axes]:
     """
     figure = style.figure(style.DOUBLE, 3.4)
     grid = figure.add_gridspec(1 + turns, 2, width_ratios=[1.3, 1.0])
-    left = figure.add_subplot(grid[:, 0])
+    plane = figure.add_subplot(grid[:, 0])
     right = [figure.add_subplot(grid[i, 1]) for i in range(1 + turns)]
     for axis in right[1:]:
         axis.sharex(right[0])
-    return [left, *right]
+    return [plane, *right]
 
 
 def _one_free(datasets) -> str:

@@ -131,7 +131,7 @@ def isolated(y) -> np.ndarray:
 def entries(values) -> list[Line2D]:
     """Legend entries of exponents (points, exponent, ...), largest first."""
     by_exponent = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
-    drawn = np.flatnonzero(np.isfinite(by_exponent).any(axis=1))
+    resolved = np.flatnonzero(np.isfinite(by_exponent).any(axis=1))
     lost = np.flatnonzero((by_exponent == -np.inf).all(axis=1))
     line = lambda group: Line2D(
         [],
@@ -141,8 +141,8 @@ def entries(values) -> list[Line2D]:
         ls=dashes(group[0]),
         label=f"${symbols(group)}$",
     )
-    lines = [line([i]) for i in drawn[drawn < SHOWN]]
-    if (faint := drawn[drawn >= SHOWN]).size:
+    lines = [line([i]) for i in resolved[resolved < SHOWN]]
+    if (faint := resolved[resolved >= SHOWN]).size:
         lines.append(line(faint))
     if lost.size:
         words = rf"${symbols(lost)} = -\infty$"

@@ -197,10 +197,10 @@ def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Fi
     points = flat(dataset).isel(n_spins=-1, missing_dims="ignore")
     stored = f"{name}_mean" if f"{name}_mean" in points else name
     if stored not in points:
-        known = [n for n in TWO_TIMES if {n, f"{n}_mean"} & set(points)]
+        available = [n for n in TWO_TIMES if {n, f"{n}_mean"} & set(points)]
         raise ValueError(
             f"no order parameter {name!r} of two times; this file has "
-            f"{', '.join(known) or 'none: compute it with run.two_times'}."
+            f"{', '.join(available) or 'none: compute it with run.two_times'}."
         )
     count = points.sizes["point"]
     columns = min(count, 3)
@@ -252,20 +252,20 @@ def capacities(
     sheet = sheets.single(ax, width, height)
     (axis,) = sheet.axes
     along = "gamma" if dataset.sizes.get("gamma", 1) > 1 else "beta"
-    other = "beta" if along == "gamma" else "gamma"
-    for name in (along, other):
+    across = "beta" if along == "gamma" else "gamma"
+    for name in (along, across):
         if name not in dataset.dims:
             dataset = dataset.expand_dims(name)
     x = dataset[along].values if along == "gamma" else 1 / dataset[along].values
     for i, C in enumerate(dataset.context.values):
         colour = style.SERIES[i % len(style.SERIES)]
-        for j in range(dataset.sizes[other]):
-            line = dataset.sel(context=C).isel({other: j})
-            known = np.isfinite(line.capacity.values)
+        for j in range(dataset.sizes[across]):
+            line = dataset.sel(context=C).isel({across: j})
+            finite = np.isfinite(line.capacity.values)
             axis.errorbar(
-                x[known],
-                line.capacity.values[known],
-                line.capacity_error.values[known],
+                x[finite],
+                line.capacity.values[finite],
+                line.capacity_error.values[finite],
                 color=colour,
                 ls=DASHES[j % len(DASHES)],
                 marker=".",
@@ -273,18 +273,18 @@ def capacities(
                 elinewidth=0.6,
                 label=f"$C = {C}$" if j == 0 else None,
             )
-    if dataset.sizes[other] > 1:
-        for j, value in enumerate(dataset[other].values):
-            words = f"${notes.SYMBOLS[other]} = {notes.number(value)}$"
+    if dataset.sizes[across] > 1:
+        for j, value in enumerate(dataset[across].values):
+            words = f"${notes.SYMBOLS[across]} = {notes.number(value)}$"
             axis.plot([], [], color=style.DARK, ls=DASHES[j % len(DASHES)], label=words)
     if spins is not None:
-        _thresholds(axis, spins, dataset, along, other)
+        _thresholds(axis, spins, dataset, along, across)
     temperature = r"temperature $1/\beta$"
     axis.set_xlabel(style.WORDS["gamma"] if along == "gamma" else temperature)
     axis.set_ylabel(r"capacity $\alpha_c$")
     axis.margins(0.03, 0.06)
     sheet.legend(4 if spins is None else 7)
-    single = dataset.squeeze([other]) if dataset.sizes[other] == 1 else dataset
+    single = dataset.squeeze([across]) if dataset.sizes[across] == 1 else dataset
     size = "" if spins is None else f"{_sizes(spins)}, {spins.attrs['steps']} tokens"
     sheet.note(_note(single, size))
     return sheet.figure
@@ -293,7 +293,7 @@ def capacities(
 def _thresholds(
     axis: Axes, spins: xr.Dataset, dataset: xr.Dataset, along: str, other: str
 ) -> None:
-    """Where spins stop to retrieve, in the colours and markers of the lines."""
+    """Draw where spins stop to retrieve, in the colours and markers of the lines."""
     contexts, others = (dataset[name].values.tolist() for name in ("context", other))
     spins = spins.isel(n_spins=-1)
     common = [x for x in others if x in spins[other]]

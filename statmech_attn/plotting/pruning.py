@@ -165,9 +165,9 @@ def pruning_ranks(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """
     make = lambda: sheets.grid(style.DOUBLE, 3.4, 1, 2, width_ratios=(1.1, 1))
     sheet = sheets.sheet(axes, 2, make)
-    left, right = sheet.axes
-    _drops_by_rank(left, dataset)
-    _correlations(right, dataset)
+    drops, correlations = sheet.axes
+    _drops_by_rank(drops, dataset)
+    _correlations(correlations, dataset)
     if sheet.whole:
         for axis, letter in zip(sheet.axes, "ab", strict=True):
             axis.text(0.02, 0.97, f"({letter})", va="top", transform=axis.transAxes)
@@ -395,7 +395,7 @@ def _layers(dataset: xr.Dataset) -> list[int]:
 
 
 def _on_the_first_set(dataset: xr.Dataset) -> str:
-    """Where an accuracy was measured; nothing where there is one test set alone."""
+    """Words for the test set of an accuracy; none where there is only one."""
     if images.are_shown(dataset):
         return " on unseen characters"
     return f" on {dataset.test_set.values[0]}" if dataset.test_set.size > 1 else ""

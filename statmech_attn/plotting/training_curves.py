@@ -34,10 +34,10 @@ def learning_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """
     dataset = dataset.isel(restart=np.isfinite(dataset.loss).any("step").values)
     sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 3.1, 1, 2))
-    left, right = sheet.axes
-    _entries(left, dataset)
-    _losses(left, dataset)
-    _accuracies(right, dataset)
+    losses, accuracies = sheet.axes
+    _entries(losses, dataset)
+    _losses(losses, dataset)
+    _accuracies(accuracies, dataset)
     for axis in sheet.axes:
         axis.set_xlabel("step of gradient descent")
         axis.margins(0.02, 0.05)
@@ -48,7 +48,7 @@ def learning_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
 
 
 def _losses(axis: Axes, dataset: xr.Dataset) -> None:
-    """Of the training tasks (solid) and of the validation tasks (dashed).
+    """Draw losses of the training tasks (solid) and the validation tasks (dashed).
 
     Those of initial weights, far above the 1 of a silent network, are cut off, unless
     half of a curve would be: then all are shown, on a logarithmic scale.

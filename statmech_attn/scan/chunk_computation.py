@@ -110,7 +110,7 @@ def _joined(parts: Sequence[Arrays | None], units: Sequence[Chunk], work: Work):
 
 
 def _marked(work: Work, arrays: Arrays, failures, clock: float) -> Computed:
-    """With the rows that lack numbers among the failures."""
+    """A chunk with rows that lack numbers marked as failures."""
     if arrays:
         lost = getattr(work, "lost", "not finite")
         for row in np.flatnonzero(work.not_finite(arrays)).tolist():

@@ -95,7 +95,7 @@ def write(path: Path, stored: Stored, writer: str) -> None:
 
 
 def _put(temporary: Path, path: Path) -> None:
-    """Into place, unless another process was faster: later rounds rest on its bits."""
+    """Put a chunk into place, unless another process was faster."""
     try:
         os.link(temporary, path)
     except FileExistsError:

@@ -33,7 +33,7 @@ SILENCE = 60.0  # seconds without a count after which a process counts as dead
 
 
 def machine() -> str:
-    """The same text for processes that see each other's locks."""
+    """Name of this machine, equal for processes that see each other's locks."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -91,7 +91,7 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path) -> "Folder":
-        """The folder at `path`.
+        """Open the chunk folder at `path`.
 
         Args:
             path: of the folder.
@@ -160,7 +160,7 @@ class Folder:
         return self.path / f"chunk-{number:07d}.claim"
 
     def blocks(self, number: int) -> Path:
-        """Where a chunk that keeps blocks keeps them.
+        """Folder in which a long chunk keeps its blocks.
 
         Args:
             number: of the chunk.
@@ -196,7 +196,7 @@ class Folder:
         shutil.rmtree(self.blocks(stored.chunk.number), ignore_errors=True)
 
     def read(self, chunk: Chunk, names: Sequence[str] | None = None) -> Stored:
-        """A finished chunk.
+        """Read a finished chunk.
 
         Args:
             chunk: which.
@@ -213,7 +213,7 @@ class Folder:
         return stored
 
     def verified(self, number: int, names: Sequence[str] | None = ()) -> Stored:
-        """As `read`, of the chunk that has a number.
+        """Read the chunk with a number and verify it (`read`).
 
         Args:
             number: of the chunk.

@@ -51,7 +51,7 @@ class Forecast(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """From here to the result file, on a machine with nothing else to do."""
+        """Seconds from now to the result file, on a machine with nothing else to do."""
         if self.pilot is None:
             return None
         points = self._rounded(self.expected - self.points)
@@ -66,7 +66,7 @@ class Forecast(NamedTuple):
         return rounds * self.points_per_chunk + last
 
     def text(self) -> str:
-        """In one line."""
+        """The forecast in one line."""
         chunks = -(-self.points // self.points_per_chunk)
         more = ""
         if self.most > self.points:

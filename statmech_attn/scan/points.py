@@ -61,7 +61,7 @@ class Computation(ABC):
         return {"kind": self.title, "attributes": dict(sorted(choices.items()))}
 
     def with_batch(self, batch: int | None) -> Any:
-        """The same computation, of so many points at once.
+        """The same computation with so many points at once.
 
         Args:
             batch: for which chunks were cut; its own when omitted.
@@ -160,7 +160,7 @@ class Points(Computation, OneRound):
         return {}
 
     def attributes(self) -> Mapping[str, Any]:
-        """Of the file."""
+        """Attributes of the file."""
         return {"kind": self.title}
 
     def identity(self) -> Mapping[str, Any]:
@@ -316,7 +316,7 @@ def fingerprint(value: Any) -> Any:
 
 
 def _digest(value: Any, within: frozenset[types.CodeType]) -> str:
-    """Of a tree; `within` are the functions that it is a part of."""
+    """SHA-256 of a tree; `within` are the functions that it is a part of."""
     leaves, structure = jax.tree.flatten(value)
     digest = hashlib.sha256(_told_apart(structure))
     for leaf in leaves:
@@ -369,7 +369,7 @@ def _of_code(code: types.CodeType) -> bytes:
 
 
 def _told_apart(value: Any) -> bytes:
-    """What `repr` says.
+    """Bytes that tell a value from others: what `repr` says.
 
     Raises:
         TypeError: it names an address in memory, which another process does not have.

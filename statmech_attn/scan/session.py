@@ -234,8 +234,10 @@ class Session:
         elif total is not None and begun + points <= total:
             return
         else:
-            left = sum(c.number not in done for c in self._chunks[first:])
-            if left and (text := self.work.outlook(points, left, self.workers)):
+            unfinished = sum(c.number not in done for c in self._chunks[first:])
+            if unfinished and (
+                text := self.work.outlook(points, unfinished, self.workers)
+            ):
                 self.report.note(text)
         title = self.work.title + (f" {self._round}" if self._round else "")
         self.report.begin(title, points, points)

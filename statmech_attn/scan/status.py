@@ -43,7 +43,7 @@ class Status(NamedTuple):
 
     @property
     def seconds_left(self) -> float | None:
-        """Of the chunks that are known, at the present number of workers."""
+        """Seconds to the end of the known chunks, with the present workers."""
         if self.seconds is None or not self.computing:
             return None
         return (self.known - self.done) * self.seconds / self.computing

@@ -66,7 +66,7 @@ class Assembled(NamedTuple):
     columns: Mapping[str, Column] = {}
 
     def loaded(self) -> xr.Dataset:
-        """All in memory."""
+        """The result with all variables in memory."""
         read = {n: (c.dims, c.values(), c.attrs) for n, c in self.columns.items()}
         return self.dataset.assign(read)
 
@@ -122,7 +122,7 @@ class Results(Protocol):
         ...
 
     def blocks(self, name: str) -> Iterator[np.ndarray]:
-        """The same, a piece at a time.
+        """An array of all points so far, a piece at a time.
 
         Args:
             name: of the array.
@@ -138,11 +138,11 @@ class Results(Protocol):
         ...
 
     def names(self) -> list[str]:
-        """Of all arrays."""
+        """Names of all arrays."""
         ...
 
     def failure(self) -> np.ndarray:
-        """Of each point, an index into `FAILURES`."""
+        """Why a point has no numbers: an index into `FAILURES` for each."""
         ...
 
     def reasons(self) -> list[str]:

@@ -25,7 +25,7 @@ UNIT = float(np.finfo(float).eps) / 2  # u of double precision
 
 
 def rounding(size, terms: Any = 1):
-    """By how much rounding may have changed a number; an error below it is none.
+    """The error of a number by rounding of the terms that it sums.
 
     Args:
         size: of the terms that the number sums, of any shape.
@@ -57,7 +57,7 @@ def not_below_rounding(error, size, terms: int = 1):
 
 
 def standard_error(values: Float[np.ndarray, "*shape"], axis: int = -1):
-    """Of the mean of independent samples; NaN where there is one alone.
+    """Standard error of the mean of independent samples; NaN for a single one.
 
     Args:
         values: samples along an axis.

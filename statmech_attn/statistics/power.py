@@ -246,7 +246,7 @@ def smallest_visible(shift, information, variance, bound: float) -> float:
 
 
 def visible_alone(stderr, slope, bound: float) -> float:
-    """As `smallest_visible`, by the one number that tells most, whatever the others do.
+    """Smallest visible error by the one number that tells most (`smallest_visible`).
 
     Args:
         stderr: of every number, NaN where it is not known.

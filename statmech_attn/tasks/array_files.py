@@ -287,7 +287,7 @@ def _readable(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_npz(path: Path) -> ArrayFile:
-    stored, others = {}, []
+    stored, other_members = {}, []
     with zipfile.ZipFile(path) as file:
         counts = Counter(file.namelist())
         if twice := sorted(name for name, count in counts.items() if count > 1):
@@ -295,13 +295,13 @@ def _of_npz(path: Path) -> ArrayFile:
         for member in file.infolist():
             name = member.filename.removesuffix(".npy")
             if name == member.filename:
-                others.append(name)
+                other_members.append(name)
                 continue
             with file.open(member) as stream:
                 stored[name] = _header(stream, name)
                 size = stored[name].dtype.itemsize * _product(stored[name].shape)
-                left = member.file_size - stream.tell()
-            if not stored[name].dtype.hasobject and size != left:
+                stored_bytes = member.file_size - stream.tell()
+            if not stored[name].dtype.hasobject and size != stored_bytes:
                 raise ValueError(f"{name} is cut off")
 
     def read(name: str, chosen: Sequence[int] | None) -> np.ndarray:
@@ -309,7 +309,7 @@ def _of_npz(path: Path) -> ArrayFile:
         with np.load(path, allow_pickle=False) as file:
             return file[name] if chosen is None else file[name][list(chosen)]
 
-    return ArrayFile(stored, tuple(others), _readable(read))
+    return ArrayFile(stored, tuple(other_members), _readable(read))
 
 
 def _header(stream, name: str) -> Stored:

@@ -10,7 +10,7 @@ from statmech_attn.tasks.array_files import ArrayFile
 
 
 class Labels(NamedTuple):
-    """Labels of a set.
+    """Labels of the examples of a set.
 
     Attributes:
         Y: one number an example, or K where there may be several.

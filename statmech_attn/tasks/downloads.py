@@ -186,7 +186,7 @@ def _one_line(address: str):
 
 @contextmanager
 def _quiet(logger):
-    """Without pooch's own lines; ours say the same."""
+    """Download without pooch's own messages; those of this package say the same."""
     level = logger.level
     logger.setLevel("WARNING")
     try:

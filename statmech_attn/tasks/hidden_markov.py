@@ -101,7 +101,7 @@ def hidden_states(
 
 
 def states_shown(setting: Task) -> Float[Array, "2 features"]:
-    """v_+ and v_-."""
+    """The vectors v_+ and v_- that show the hidden states."""
     halves = jnp.repeat(jnp.eye(2), setting.features // 2, axis=1)
     return math.sqrt(2.0) * halves
 

@@ -43,8 +43,8 @@ class ImageSets(NamedTuple):
     @property
     def characters(self) -> int:
         """Number of training classes, turned ones not counted."""
-        each = images.ORIENTATIONS if self.turned else 1
-        return len(self.split.train.names) // each
+        orientations = images.ORIENTATIONS if self.turned else 1
+        return len(self.split.train.names) // orientations
 
     @property
     def digests(self) -> dict[str, str]:

@@ -263,7 +263,7 @@ def _members(names: Iterable[str], entries, small: bool) -> list[int]:
 
 
 def _missing(names: Iterable[str], entry: str, small: bool) -> str:
-    """Where an entry that no class has is published, if it is."""
+    """Message for a class that is missing: in which published file it is, if in any."""
     alphabet = entry.split("/")[0]
     there = any(name.startswith(f"{alphabet}/") for name in names)
     if there or alphabet not in ALPHABETS:

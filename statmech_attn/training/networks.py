@@ -159,12 +159,12 @@ class TrainedNetworks(TaskPoints):
         after = lambda steps: tick(steps / self.descent.steps)
         return self._described(problem, trainer.run(problem, start, store, after))
 
-    def _store(self, given, folder: Path | None):
-        """Where blocks are kept; `given` is what they depend on beside the identity."""
+    def _store(self, inputs, folder: Path | None):
+        """Where blocks are kept, under a digest of what they depend on."""
         if folder is None:
             return BlockMemory(warmup=0)
         digest = hashlib.sha256()
-        for array in jax.tree.leaves(given):
+        for array in jax.tree.leaves(inputs):
             digest.update(np.asarray(array).tobytes())
         return BlockFolder(
             folder,
@@ -197,7 +197,7 @@ class TrainedNetworks(TaskPoints):
         }
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        """Without numbers though it did not diverge."""
+        """Points without numbers though their training did not diverge."""
         lost = lacking(arrays, "U_1", "U_a", "predictor", "accuracy")
         return lost & (arrays["training_result"] != DIVERGED)
 

@@ -230,16 +230,16 @@ class OneShotNetworks(Points):
         )
 
     def _store(self, number: int, folder: Path | None):
-        """Where blocks are kept."""
+        """Where blocks of a training are kept."""
         if folder is None:
             return BlockMemory(warmup=0)
         precision = precision_here(self.minibatches)
-        given = json.dumps([self.images.digests, precision, number])
+        inputs = json.dumps([self.images.digests, precision, number])
         return BlockFolder(
             folder,
             warmup=0,
             report=Silent(),
-            run=hashlib.sha256(given.encode()).hexdigest(),
+            run=hashlib.sha256(inputs.encode()).hexdigest(),
             study=toml.dumps(dict(self.identity())),
         )
 
@@ -269,7 +269,7 @@ class OneShotNetworks(Points):
         }
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        """Without numbers though it did not diverge."""
+        """Points without numbers though their training did not diverge."""
         lost = lacking(arrays, "readout", "U_1", "accuracy_sets")
         return lost & (arrays["training_result"] != DIVERGED)
 

@@ -32,7 +32,7 @@ class Descent(Options):
 
     @property
     def block_size(self) -> int:
-        """Steps of a block."""
+        """Steps of gradient descent in a block."""
         return self.block or self.steps // 10
 
     @property

@@ -46,7 +46,7 @@ def curve():
 def test_a_learning_curve_at_p_is_the_solution_on_p_examples(curve):
     pool, (xi_test, Y_test) = posed(), task(30, seed=1)
     draw_key, _ = jax.random.split(jax.random.key(3))
-    chosen, shared = learning_curves.drawn(draw_key, 16, 6, 2)
+    chosen, shared = learning_curves.drawn_examples(draw_key, 16, 6, 2)
     assert not shared and not curve.shared and curve.examples.values.tolist() == [3, 6]
     for i, P in enumerate(curve.examples.values):
         for s, indices in enumerate(chosen):
@@ -170,9 +170,9 @@ def test_a_curve_in_chunks_is_the_same_to_the_last_bit(curve, tmp_path):
 
 def test_training_sets_are_disjoint_where_there_are_enough_examples():
     key = jax.random.key(0)
-    disjoint, shared = learning_curves.drawn(key, 13, 4, 3)
+    disjoint, shared = learning_curves.drawn_examples(key, 13, 4, 3)
     assert len(set(disjoint.ravel())) == 12 and not shared
-    overlapping, shared = learning_curves.drawn(key, 11, 4, 3)
+    overlapping, shared = learning_curves.drawn_examples(key, 11, 4, 3)
     assert all(len(set(one)) == 4 for one in overlapping) and shared
 
 

@@ -111,7 +111,7 @@ def test_bars_of_several_rounds_end_with_a_line_about_all(clock):
 def shown(**options) -> str:
     """What a console says of a run of one point."""
     console = Terminal(file=io.StringIO())
-    with progress.shown(console, **options) as report:
+    with progress.reporter(console, **options) as report:
         report.note("a note")
         report.begin("diagram", 1, 1.0)
         report.advance(1.0)

@@ -25,7 +25,7 @@ from statmech_attn.explore.files import File
 from statmech_attn.explore.line import Line
 from statmech_attn.explore.live import Live
 from statmech_attn.explore.plane import Plane
-from statmech_attn.explore.served_file import Shown
+from statmech_attn.explore.served_file import ServedFile
 from statmech_attn.explore.stored_study import Uncomputable
 
 
@@ -128,13 +128,13 @@ def test_a_part_is_computed_coarse_to_fine(live):
     ranges = {"a": {"start": 3.2, "stop": 3.6, "num": 11}}
     job = jobs.Job(live, ranges)
     job.wait(60)
-    told = job.told(0)
+    told = job.progress(0)
     assert (told["state"], told["done"], told["total"]) == ("finished", 11, 11)
     rows = {row["values"]["a"]: row for row in told["rows"]}
     assert sorted(rows) == np.linspace(3.2, 3.6, 11).tolist()
     assert max(list(rows)[:8]) == 3.6  # of the first eight, which cover the whole part
     assert rows[3.2]["period"] == 2 and rows[3.6]["exponents"][0] > 0.1
-    assert job.told(11)["rows"] == []
+    assert job.progress(11)["rows"] == []
 
 
 def test_a_later_question_of_a_page_ends_the_one_before(live, monkeypatch):
@@ -152,7 +152,7 @@ def test_a_later_question_of_a_page_ends_the_one_before(live, monkeypatch):
             begun.clear()
             waiting = pool.submit(live.verdict, {"a": 3.8}, 1)
             assert begun.wait(10)
-            live.questions.asked(2)  # of another page
+            live.questions.begin(2)  # of another page
             assert not waiting.done()
             end()
             assert isinstance(waiting.exception(10), Cancelled)
@@ -162,7 +162,7 @@ def test_a_part_is_cancelled(live):
     job = jobs.Job(live, {"a": {"start": 3.2, "stop": 3.6, "num": 60}})
     job.cancel()
     job.wait(60)
-    assert job.told(0)["state"] == "cancelled" and len(job.rows) < 60
+    assert job.progress(0)["state"] == "cancelled" and len(job.rows) < 60
 
 
 def test_a_part_is_cancelled_at_once_while_it_compiles(live, monkeypatch):
@@ -178,7 +178,7 @@ def test_a_part_is_cancelled_at_once_while_it_compiles(live, monkeypatch):
     job = jobs.Job(live, {"a": {"start": 3.2, "stop": 3.6, "num": 60}})
     assert begun.wait(10)
     job.cancel()
-    assert job.told(0)["state"] == "cancelled"
+    assert job.progress(0)["state"] == "cancelled"
     go_on.set()
     job.wait(10)
     assert (job.state, job.error) == ("cancelled", "")
@@ -191,7 +191,7 @@ def test_whatever_ends_a_thread_the_page_is_told(logistic, monkeypatch, end):
     def ends(*arguments):
         raise end
 
-    shown = Shown(logistic.path)
+    shown = ServedFile(logistic.path)
     with monkeypatch.context() as patched:
         patched.setattr(File, "open", ends)
         shown.prepare(allow_code=True, warm=False)
@@ -221,7 +221,7 @@ def test_a_part_ends_with_the_server(logistic, monkeypatch):
     from statmech_attn.explore.server import Server
 
     server, begun = Server([logistic.path], allow_code=True), threading.Event()
-    (shown,) = server.shown
+    (shown,) = server.served
     shown.prepare(allow_code=True, warm=False)
     work = SimpleNamespace(batch=8, at=lambda values: None)
     monkeypatch.setattr(shown.live, "work", lambda study: work)
@@ -235,9 +235,9 @@ def test_a_part_ends_with_the_server(logistic, monkeypatch):
     monkeypatch.setattr(jobs.scan, "in_memory", endless)
     job = jobs.Job(shown.live, {"a": {"start": 3.2, "stop": 3.6, "num": 100}})
     server.jobs[job.number] = job
-    assert begun.wait(10) and job.told(0)["state"] == "running"
+    assert begun.wait(10) and job.progress(0)["state"] == "running"
     server.close()
-    assert job.told(0)["state"] == "cancelled"
+    assert job.progress(0)["state"] == "cancelled"
 
 
 @pytest.mark.slow

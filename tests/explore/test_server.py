@@ -125,7 +125,7 @@ def test_no_file_is_opened_once_the_page_is_closed(line, monkeypatch):
         time.sleep(0.2)
         ended.append(shown.path)
 
-    monkeypatch.setattr(server.Shown, "prepare", prepare)
+    monkeypatch.setattr(server.ServedFile, "prepare", prepare)
     with Explorer([line], warm=False):
         pass
     assert ended == [line]

@@ -283,13 +283,13 @@ def test_the_server_gives_panels_and_overlays(page, make_page):
 
 def test_the_page_offers_what_the_files_together_have():
     pytest.importorskip("starlette")
-    from statmech_attn.explore.served_file import Shown
+    from statmech_attn.explore.served_file import ServedFile
 
     values = np.zeros((1, 6, 2))
     measured = {
         "A_mean": (("n_spins", "beta", "time", "pattern"), np.zeros((2, 1, 6, 2)))
     }
-    theory, simulation = Shown(Path("theory.h5")), Shown(Path("spins.h5"))
+    theory, simulation = ServedFile(Path("theory.h5")), ServedFile(Path("spins.h5"))
     theory.view = held("trajectory", {"A": (("beta", "time", "pattern"), values)})
     simulation.view = held("monte-carlo", measured, runs=2)
     theory.file = SimpleNamespace(described=dict)  # type: ignore[assignment]

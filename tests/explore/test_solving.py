@@ -68,13 +68,13 @@ def test_a_later_question_of_a_page_ends_the_one_before(solving, monkeypatch):
     solved = solving.work.between
 
     def interrupted(*, tick, **values):
-        solving.questions.asked(5)
+        solving.questions.begin(5)
         return solved(tick=tick, **values)
 
     monkeypatch.setattr(solving.work, "between", interrupted)
     with pytest.raises(Cancelled):
         solving.solved({"width": 50.0, "temperature": 0.1}, page=5)
-    assert isinstance(solving.questions.asked(6), threading.Event)
+    assert isinstance(solving.questions.begin(6), threading.Event)
 
 
 def test_a_file_whose_study_is_of_no_theory_is_refused(solving, tmp_path):

@@ -129,9 +129,9 @@ class Capacities(LoadedPoints):
         error = fold.error
         if context > 1 and not self.retrieval.at_rest:
             half = lags // 2  # no fewer than the window has
-            others = half if half >= context - 1 else 2 * lags
-            other = self._fold(context, values, others, coarse=True)
-            error += abs(fold.value - other.value)
+            other_lags = half if half >= context - 1 else 2 * lags
+            compared = self._fold(context, values, other_lags, coarse=True)
+            error += abs(fold.value - compared.value)
         return {
             "capacity": fold.value,
             "capacity_error": error,
@@ -146,12 +146,12 @@ class Capacities(LoadedPoints):
         for halvings in range(HALVINGS):
             alpha = self.retrieval.begin / 2**halvings
             problem = self._posed(context, values, alpha)
-            given = {"lags": lags, "coarse": coarse, "within": (alpha / 4, HIGHEST)}
+            choices = {"lags": lags, "coarse": coarse, "within": (alpha / 4, HIGHEST)}
             try:
                 if self.retrieval.moving:
-                    return moving_capacity(problem, **given)
+                    return moving_capacity(problem, **choices)
                 at_rest = self.retrieval.at_rest
-                return capacity(problem, self._start, at_rest=at_rest, **given)
+                return capacity(problem, self._start, at_rest=at_rest, **choices)
             except NoRetrieval:
                 continue
         least = self.retrieval.begin / 2 ** (HALVINGS - 1)

@@ -174,8 +174,8 @@ def draw(
         (sigma, fields.sigma[:, None]),
         order.V[t][:, None],
     )
-    both = (fields.spin * spin + connected) @ sites.share
-    C = jnp.where(time < t, both, 0.0).at[t].set(1.0)
+    products = (fields.spin * spin + connected) @ sites.share
+    C = jnp.where(time < t, products, 0.0).at[t].set(1.0)
     return fields, C, jnp.zeros(len(time)).at[t].set(slope @ sites.share)
 
 

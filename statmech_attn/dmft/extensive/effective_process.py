@@ -193,8 +193,8 @@ def sampled(
             runs.append(_population(problem, sites, steps, size, branch, cold))
         stacked = jax.tree.map(lambda *x: np.stack(x), *(run[0] for run in runs))
         spread = jax.tree.map(lambda x: standard_error(x, 0), stacked)
-        asked = (spread.m_o_se, spread.A, spread.weights, spread.C)
-        reached = max(x.max() for x in asked) <= error
+        errors = (spread.m_o_se, spread.A, spread.weights, spread.C)
+        reached = max(x.max() for x in errors) <= error
         if reached or 2 * count > most:
             break
         count *= 2
@@ -266,11 +266,11 @@ def _population(
 def _next_row(factor: Float[Array, "n n"], covariance: Float[Array, " n"], t):
     """Row t of the Cholesky factor, and by how much its pivot was below zero."""
     pivots = jnp.diag(factor)
-    known = pivots > 0
-    lower = factor + jnp.diag(jnp.where(known, 0.0, 1.0))
+    positive = pivots > 0
+    lower = factor + jnp.diag(jnp.where(positive, 0.0, 1.0))
     before = jnp.arange(len(factor)) < t
     past = jnp.where(before, covariance, 0.0)
-    row = jnp.where(known & before, solve_triangular(lower, past, lower=True), 0.0)
+    row = jnp.where(positive & before, solve_triangular(lower, past, lower=True), 0.0)
     pivot = covariance[t] - row @ row
     width = jnp.sqrt(jnp.maximum(pivot, 0.0))
     width = jnp.where(pivot > SINGULAR * covariance[t], width, 0.0)
@@ -281,6 +281,6 @@ def _response(
     factor: Float[Array, "n n"], felt: Float[Array, " n"]
 ) -> Float[Array, " n"]:
     """Responses to the fields from averages with the independent noise, <theta xi>."""
-    known = jnp.diag(factor) > 0
-    lower = factor + jnp.diag(jnp.where(known, 0.0, 1.0))
-    return jnp.where(known, solve_triangular(lower, felt, trans=1, lower=True), 0.0)
+    positive = jnp.diag(factor) > 0
+    lower = factor + jnp.diag(jnp.where(positive, 0.0, 1.0))
+    return jnp.where(positive, solve_triangular(lower, felt, trans=1, lower=True), 0.0)

@@ -45,7 +45,7 @@ class Ensemble(eqx.Module):
 
     @property
     def description(self) -> str:
-        """In words; ensembles with the same words are the same.
+        """The ensemble in words; equal words mean equal ensembles.
 
         Example:
             >>> cycle().description, correlated(ov=0.5).description

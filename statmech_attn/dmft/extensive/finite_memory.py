@@ -68,7 +68,7 @@ class LoadedMap(eqx.Module):
         parameters: Mapping[str, Any],
         noise: Float[Array, " cells"] | None = None,
     ) -> Window:
-        """One token.
+        """Generate one token.
 
         Args:
             state: before the token.
@@ -120,10 +120,10 @@ def _older(order: Order) -> Order:
 
 
 def _problem(
-    net: Network, ensemble: Ensemble, given: Mapping[str, Any]
+    net: Network, ensemble: Ensemble, parameters: Mapping[str, Any]
 ) -> LoadedNetwork:
     names = ("alpha", "beta", "gamma", "epsilon")
-    numbers = (jnp.asarray(given[name], float) for name in names)
+    numbers = (jnp.asarray(parameters[name], float) for name in names)
     return LoadedNetwork(net, ensemble, *numbers)
 
 
@@ -190,7 +190,7 @@ def _window(problem: LoadedNetwork, sites: Cells, memory: int) -> Window:
 def system_start(
     net: Network,
     ensemble: Ensemble,
-    given: Mapping[str, Any],
+    parameters: Mapping[str, Any],
     row: int = 0,
     *,
     memory: int = MEMORY,
@@ -200,7 +200,7 @@ def system_start(
     Args:
         net: condensed patterns and context.
         ensemble: of the other patterns.
-        given: alpha, beta, gamma and epsilon.
+        parameters: alpha, beta, gamma and epsilon.
         row: number of the pattern whose output is the first token.
         memory: tokens of the window, at least two contexts.
 
@@ -226,7 +226,7 @@ def system_start(
         )
     _sites(net, ensemble)
     sites = cells(net, net.output[row])
-    return _window(_problem(net, ensemble, given), sites, memory)
+    return _window(_problem(net, ensemble, parameters), sites, memory)
 
 
 def _newest(state: Window) -> Float[Array, " M"]:
@@ -242,7 +242,9 @@ class _Display(eqx.Module):
 
     net: Network
 
-    def __call__(self, state: Window, given: Mapping[str, Any]) -> Float[Array, " M"]:
-        epsilon = jnp.asarray(given["epsilon"], float)
+    def __call__(
+        self, state: Window, parameters: Mapping[str, Any]
+    ) -> Float[Array, " M"]:
+        epsilon = jnp.asarray(parameters["epsilon"], float)
         code = jnp.asarray(self.net.positional)[state.clock % self.net.context, 0]
         return (state.order.m[-1, 0] - epsilon * code) / (1 - epsilon)

@@ -153,11 +153,11 @@ def product(
     top = r / (1 + jnp.sqrt(1 - r**2))
     u = top * rule.nodes.reshape(-1, *(1,) * r.ndim)
     sine, cosine = 2 * u / (1 + u**2), (1 - u**2) / (1 + u**2)
-    squares, both = (h**2 + k**2) / 2, h * k
+    squares, cross = (h**2 + k**2) / 2, h * k
 
     def add(total, node):
         weight, secant, slope = node
-        return total + weight * jnp.exp(slope * both - secant * squares), None
+        return total + weight * jnp.exp(slope * cross - secant * squares), None
 
     weights = rule.weights.reshape(u.shape[:1] + (1,) * r.ndim) * shares / (1 + u**2)
     nodes = weights, cosine**-2, sine / cosine**2

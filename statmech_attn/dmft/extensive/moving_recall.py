@@ -81,8 +81,8 @@ class Moving(eqx.Module):
 
 def _at(values: Float[Array, " n"], place) -> Array:
     """Values at places; zero where there are none."""
-    known = (place >= 0) & (place < len(values))
-    return jnp.where(known, values[np.where(known, place, 0)], 0.0)
+    inside = (place >= 0) & (place < len(values))
+    return jnp.where(inside, values[np.where(inside, place, 0)], 0.0)
 
 
 class _Sums(eqx.Module):
@@ -115,8 +115,8 @@ class _Sums(eqx.Module):
         """Averages of a sign and the spin."""
         angle = self.k[:, None] * self.a
         same = np.eye(len(self.a), dtype=bool)
-        others = jnp.where(same, 1.0, jnp.cos(angle)[:, None]).prod(-1)
-        return self.b @ (jnp.sin(angle) * others)
+        rest_of_product = jnp.where(same, 1.0, jnp.cos(angle)[:, None]).prod(-1)
+        return self.b @ (jnp.sin(angle) * rest_of_product)
 
     def slope(self) -> Float[Array, ""]:
         """Average derivative of the spin in its field."""
@@ -127,14 +127,14 @@ class _Sums(eqx.Module):
         n = len(self.a)
         first = jnp.pad(self.a, (0, n - 1))
         pairs = self.b[:, None] * self.b / 2
-        both = self.k[:, None] * self.k
+        products = self.k[:, None] * self.k
 
         def at(lag):
             second = jnp.roll(jnp.pad(self.a, (0, n - 1)), lag)
             x = self.k[:, None, None] * first
             y = self.k[:, None] * second
-            alike = jnp.exp(both * self.V[lag]) * jnp.cos(x - y).prod(-1)
-            opposite = jnp.exp(-both * self.V[lag]) * jnp.cos(x + y).prod(-1)
+            alike = jnp.exp(products * self.V[lag]) * jnp.cos(x - y).prod(-1)
+            opposite = jnp.exp(-products * self.V[lag]) * jnp.cos(x + y).prod(-1)
             return (pairs * (alike - opposite)).sum()
 
         return jax.lax.map(at, np.arange(1, n))
@@ -161,7 +161,7 @@ class MovingState(eqx.Module):
 
     @property
     def state(self) -> dict:
-        """The state of the map."""
+        """The fixed point as a state of the map."""
         return {"m": self.m, "S": self.S}
 
 

@@ -171,7 +171,7 @@ class OrderParameters(TimedPoints):
         )
 
     def _derivatives(self, number: int) -> dict[str, np.ndarray]:
-        """From parameters slightly larger and smaller, with the same key."""
+        """Derivatives by slightly larger and smaller parameters, with the same key."""
         values, step = self.parameters(number), STEP[self.ensemble.is_closed]
         most, row = {"epsilon": np.exp(-step)}, {}
         for parameter in SCANNED:
@@ -206,13 +206,13 @@ class OrderParameters(TimedPoints):
         }
 
     def pilot(self) -> Pilot:
-        """From a few steps, of which a sampled point has the fewest trajectories."""
-        whole = self.recall.steps
-        steps = min(FEW, whole)
+        """Forecast from a few steps, and few trajectories of a sampled point."""
+        all_steps = self.recall.steps
+        steps = min(FEW, all_steps)
         solve_few = lambda: self._solved(self.parameters(0), 0, steps, np.inf)
         with limited(1):
             compiling, solution = seconds_of(solve_few, repeats=1), solve_few()
-        seconds = seconds_of(solve_few) * ((whole + 1) / (steps + 1)) ** 2
+        seconds = seconds_of(solve_few) * ((all_steps + 1) / (steps + 1)) ** 2
         assumes, solutions = "", 2 * len(SCANNED)  # for the derivatives
         if self.ensemble.is_closed:
             solutions += 1
@@ -221,7 +221,8 @@ class OrderParameters(TimedPoints):
             solutions += max(1.0, (float(max(needed)) / self.recall.error) ** 2)
             assumes = f"errors grow no more after {steps} steps"
         seconds *= solutions
-        memory = two_time_bytes(whole) + trajectory_bytes(self.problem(0), whole)
+        memory = two_time_bytes(all_steps)
+        memory += trajectory_bytes(self.problem(0), all_steps)
         stored = 8 * COPIES * self.stored_numbers()
         return Pilot(seconds, memory, stored, fixed=compiling, assumes=assumes)
 

@@ -162,7 +162,7 @@ class TimedPoints(LoadedPoints):
 
     @property
     def compared(self) -> list[str]:
-        """Those that theory and simulation both have."""
+        """Variables that theory and simulation both have."""
         return [n for n in MEASURED if n in ONE_TIME or self.recall.two_times]
 
     def problem(self, number: int) -> LoadedNetwork:

@@ -109,12 +109,12 @@ class Stationary(eqx.Module):
         lag = age[:, None]
         back = self._at(C, lag - 1 - age) @ weights
         ahead = self._at(C, lag + 1 + age) @ weights
-        both = self._at(C, lag[..., None] - lag + age) @ weights @ weights
+        attended = self._at(C, lag[..., None] - lag + age) @ weights @ weights
         return (
             rho[Q, K] * self._at(C, age)
             + g * rho[Q, O] * rho[V, K] * back
             + g * rho[Q, V] * rho[K, O] * ahead
-            + g**2 * rho[Q, O] * rho[K, O] * both
+            + g**2 * rho[Q, O] * rho[K, O] * attended
         )
 
     def _at(self, values, lag):
@@ -155,7 +155,7 @@ class StationaryState(eqx.Module):
 
     @property
     def state(self) -> dict:
-        """The state of the map."""
+        """The fixed point as a state of the map."""
         return {"A": self.A, "S": self.S, "S_qk": self.S_qk}
 
 
@@ -381,7 +381,7 @@ def followed_to_fold(
 def noise_multiplier(
     problem: continuation.Problem, state: dict, overlap: str, value: float
 ) -> float:
-    """By how much noise in the correlations grows in a token, at fixed overlaps.
+    """Factor by which noise in the correlations grows in a token, at fixed overlaps.
 
     Args:
         problem: the map.

@@ -184,7 +184,7 @@ class Curve(Iterator[Point]):
 
     @property
     def reason(self) -> str:
-        """The result in a word."""
+        """How the continuation ended, in a word."""
         return RESULTS[self.result]
 
     def __next__(self) -> Point:
@@ -233,21 +233,23 @@ class Curve(Iterator[Point]):
         length = float(np.linalg.norm(corrected.u - u))
         return self._goes_on(last, self._point(corrected, last.arclength + length))
 
-    def _accept(self, last: Point, found: Correction, guess) -> int:
+    def _accept(self, last: Point, correction: Correction, guess) -> int:
         """Whether the step may be taken, and may be followed by a longer one."""
-        if found.code != CONVERGED:
-            return int(found.code)
-        if np.linalg.norm(found.u - guess) > OFF * self._step:
+        if correction.code != CONVERGED:
+            return int(correction.code)
+        if np.linalg.norm(correction.u - guess) > OFF * self._step:
             return NOT_CONVERGED
-        size = max(self._size, float(np.linalg.norm(found.jacobian)))
-        change = np.linalg.norm(found.jacobian - last.jacobian * self.scales) / size
+        size = max(self._size, float(np.linalg.norm(correction.jacobian)))
+        change = (
+            np.linalg.norm(correction.jacobian - last.jacobian * self.scales) / size
+        )
         if change > self.settings.bend:
             return NOT_DIFFERENTIABLE
-        turn = np.linalg.norm(found.tangent - last.tangent / self.scales)
-        if turn > LARGEST_TURN or self._jumps(last, self._point(found, 0.0)):
+        turn = np.linalg.norm(correction.tangent - last.tangent / self.scales)
+        if turn > LARGEST_TURN or self._jumps(last, self._point(correction, 0.0)):
             return NOT_CONVERGED
         self._size = size
-        if found.iterations <= EASY and change < self.settings.bend / 2:
+        if correction.iterations <= EASY and change < self.settings.bend / 2:
             self._step = min(GROWTH * self._step, self.settings.largest_step)
         return CONVERGED
 
@@ -310,16 +312,16 @@ class Curve(Iterator[Point]):
         )
         return jax.tree.map(np.asarray, corrected)
 
-    def _unscaled(self, found: Correction):
-        return found.u * self.scales
+    def _unscaled(self, correction: Correction):
+        return correction.u * self.scales
 
-    def _point(self, found: Correction, arclength: float) -> Point:
+    def _point(self, correction: Correction, arclength: float) -> Point:
         return Point(
-            u=np.asarray(found.u) * self.scales,
-            tangent=np.asarray(found.tangent) * self.scales,
-            jacobian=np.asarray(found.jacobian) / self.scales,
+            u=np.asarray(correction.u) * self.scales,
+            tangent=np.asarray(correction.tangent) * self.scales,
+            jacobian=np.asarray(correction.jacobian) / self.scales,
             arclength=arclength,
-            iterations=int(found.iterations),
+            iterations=int(correction.iterations),
         )
 
     def between(self, a: Point, b: Point, fraction: float) -> Point | None:

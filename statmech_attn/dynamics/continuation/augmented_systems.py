@@ -118,12 +118,12 @@ def _critical_step(residual, kind, u, angle):
     mu = np.exp(1j * angle) if kind == TORUS else np.cos(angle)
     if not (np.isfinite(value).all() and np.isfinite(jacobian).all()):
         return np.full(n + 1, np.nan), 0.0
-    left, sigma, right = smallest(jacobian[:, :-1] + (1 - mu) * np.eye(n))
-    slope = slopes(residual, u, left, np.append(right, 0.0))
+    w, sigma, v = smallest(jacobian[:, :-1] + (1 - mu) * np.eye(n))
+    slope = slopes(residual, u, w, np.append(v, 0.0))
     if kind != TORUS:
         step = _solve(np.vstack([jacobian, np.real(slope)]), np.append(value, sigma))
         return -step, 0.0
-    turn = -1j * mu * np.vdot(left, right)
+    turn = -1j * mu * np.vdot(w, v)
     matrix = np.zeros((n + 2, n + 2))
     matrix[:n, :-1] = jacobian
     matrix[n] = np.append(np.real(slope), turn.real)
@@ -142,11 +142,11 @@ def _branching_step(residual, kind, u, angle):
     n = value.size
     if not (np.isfinite(value).all() and np.isfinite(jacobian).all()):
         return np.full(n + 1, np.nan), 0.0
-    left, sigma, right = np.linalg.svd(jacobian)
-    w = left[:, -1]
+    U, sigma, Vh = np.linalg.svd(jacobian)
+    w = U[:, -1]
     matrix = np.zeros((n + 2, n + 2))
     matrix[:n, :-1], matrix[:n, -1] = jacobian, w
-    for row, vector in enumerate(right[-2:]):
+    for row, vector in enumerate(Vh[-2:]):
         matrix[n + row, :-1] = np.real(slopes(residual, u, w, vector))
     step = -_solve(matrix, np.concatenate([value, [sigma[-1], 0.0]]))
     return step[:-1], 0.0
@@ -154,8 +154,8 @@ def _branching_step(residual, kind, u, angle):
 
 def smallest(matrix):
     """Left vector, value and right vector of the smallest singular value."""
-    left, values, right = np.linalg.svd(matrix)
-    return left[:, -1], values[-1], right[-1].conj()
+    U, values, Vh = np.linalg.svd(matrix)
+    return U[:, -1], values[-1], Vh[-1].conj()
 
 
 def _solve(matrix, right):

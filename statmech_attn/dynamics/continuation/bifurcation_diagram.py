@@ -178,20 +178,20 @@ class DiagramPlan(Points):
         return Assembled(self.dataset({n: results.column(n)[0] for n in names}))
 
     def dataset(self, columns: Arrays) -> xr.Dataset:
-        """Labelled variables.
+        """The labelled data set of a diagram.
 
         Args:
             columns: by name.
         """
         dims = diagram_file.dimensions(self.free, self.second)
-        known = {n: (dims[n], columns[n]) for n in dims if n in columns}
-        labelled = self.variables.labelled(known, {"end": np.arange(2)})
-        held = {
+        stored = {n: (dims[n], columns[n]) for n in dims if n in columns}
+        labelled = self.variables.labelled(stored, {"end": np.arange(2)})
+        fixed = {
             name: ((), value, self.variables.attributes(name))
             for name, value in self.values.items()
             if name != self.free
         }
-        return labelled.assign_coords(held).assign_attrs(self.attributes())
+        return labelled.assign_coords(fixed).assign_attrs(self.attributes())
 
     def _check(self) -> None:
         """Every parameter is there, and its value in its interval."""
@@ -302,12 +302,12 @@ def diagram(
 
 def _in_points(tick: Tick, most: int) -> Tick:
     """Points of branches as parts of the one point of a study, never more than it."""
-    left = 1.0
+    remaining = 1.0
 
     def count(points: float) -> None:
-        nonlocal left
-        share = min(points / most, left)
-        left -= share
+        nonlocal remaining
+        share = min(points / most, remaining)
+        remaining -= share
         tick(share)
 
     return count

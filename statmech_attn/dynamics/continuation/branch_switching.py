@@ -170,7 +170,7 @@ def _amplitude(point: SpecialPoint, window: float) -> float:
 
 
 def _scaled(settings: Settings, largest: float) -> Settings:
-    """The same settings with steps up to `largest`."""
+    """Settings of a continuation with steps up to `largest`."""
     return dataclasses.replace(
         settings,
         largest_step=largest,

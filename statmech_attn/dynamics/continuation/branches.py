@@ -151,7 +151,7 @@ class Solution(eqx.Module):
 
     @property
     def reason(self) -> str:
-        """The result in a word."""
+        """How the continuation ended, in a word."""
         return RESULTS[self.result]
 
 
@@ -185,7 +185,7 @@ class Branch(Iterator[BranchPoint]):
 
     @property
     def reason(self) -> str:
-        """The result in a word."""
+        """How the continuation ended, in a word."""
         return RESULTS[self.result]
 
     def __next__(self) -> BranchPoint:
@@ -231,13 +231,13 @@ class Branch(Iterator[BranchPoint]):
         return _crossing(self._curve, last, outside, edge)
 
     def _smallest_period(self) -> int:
-        """That of the first point; the period asked for where there is none."""
+        """Smallest period of the first point; the requested one where there is none."""
         if not self._curve.points:
             return int(self.problem.period)
         return minimal_period(self.problem, self._curve.points[0].u)
 
     def run(self) -> Solution:
-        """Go on to the end."""
+        """Follow the branch to its end."""
         for _ in self:
             pass
         return self.solution
@@ -316,7 +316,7 @@ def follow_cycle(
 
 
 def _crossing(curve: Curve, a: Point, b: Point, edge: float) -> Point | None:
-    """Where the parameter passes `edge` between two points; None if it is lost.
+    """The point where the parameter passes `edge` between two; None if it is lost.
 
     Newton at the parameter's value may find another branch, as steps of the curve may:
     what it finds must pass for a step from a to b, or the step is halved.
@@ -338,10 +338,10 @@ def _crossing(curve: Curve, a: Point, b: Point, edge: float) -> Point | None:
     return None
 
 
-def _is_between(curve: Curve, a: Point, b: Point, found: Point) -> bool:
+def _is_between(curve: Curve, a: Point, b: Point, candidate: Point) -> bool:
     """Whether a point lies on the step from a to b, and in the branch's direction."""
-    turn = np.linalg.norm((found.tangent - a.tangent) / curve.scales)
-    place = place_on_step(a, b, found.u, curve.scales)
+    turn = np.linalg.norm((candidate.tangent - a.tangent) / curve.scales)
+    place = place_on_step(a, b, candidate.u, curve.scales)
     return place is not None and bool(turn < LARGEST_TURN)
 
 

@@ -83,10 +83,10 @@ def linearise(system: Extended, parts: Parts, previous: Linear | None) -> Linear
     if system.kind != NEIMARK_SACKER:
         critical = critical.real
     shifted = matrix - critical * np.eye(len(matrix))
-    left = np.linalg.svd(shifted)[0][:, -1]
+    vector = np.linalg.svd(shifted)[0][:, -1]
     if system.kind != NEIMARK_SACKER and previous is not None:
-        left = left * (1.0 if left @ previous.left >= 0 else -1.0)
-    return Linear(matrix, np.linalg.eigvals(matrix), left)
+        vector = vector * (1.0 if vector @ previous.left >= 0 else -1.0)
+    return Linear(matrix, np.linalg.eigvals(matrix), vector)
 
 
 def coefficient(system: Extended, parts: Parts) -> float:
@@ -110,13 +110,13 @@ def tests(
 ) -> dict[str, float]:
     """Values of all test functions of the kind at one point, by name."""
     kind, critical = system.kind, np.exp(1j * float(parts.angle))
-    rest = _without(linear.multipliers, critical)
+    others = _without(linear.multipliers, critical)
     values = {}
     if kind == NEIMARK_SACKER:
-        rest = _without(rest, critical.conjugate())
+        others = _without(others, critical.conjugate())
         values |= {"third": critical.real + 0.5, "fourth": critical.real}
-    values["plus"], values["minus"] = _near(rest, 1.0), _near(rest, -1.0)
-    values["pair"] = _pairs(rest)
+    values["plus"], values["minus"] = _near(others, 1.0), _near(others, -1.0)
+    values["pair"] = _pairs(others)
     values["coefficient"] = coefficient
     if kind != NEIMARK_SACKER:
         values["overlap"] = float(linear.left @ np.asarray(parts.vector))
@@ -134,10 +134,10 @@ def confirmed(name: str, linear: Linear, kind: str, angle: float) -> bool:
     if name != "pair":
         return True
     critical = np.exp(1j * angle)
-    rest = _without(linear.multipliers, critical)
+    others = _without(linear.multipliers, critical)
     if kind == NEIMARK_SACKER:
-        rest = _without(rest, critical.conjugate())
-    off = np.where(np.imag(rest) > 0, np.abs(np.abs(rest) - 1), np.inf)
+        others = _without(others, critical.conjugate())
+    off = np.where(np.imag(others) > 0, np.abs(np.abs(others) - 1), np.inf)
     return bool(off.min(initial=np.inf) < 1e-4)
 
 

@@ -135,7 +135,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
 
     @property
     def reason(self) -> str:
-        """The result in a word."""
+        """How the continuation ended, in a word."""
         return CURVE_RESULTS[self.result]
 
     @property
@@ -160,9 +160,9 @@ class CriticalCurve(Iterator[CriticalPoint]):
         self.points.append(point)
         return point
 
-    def _read(self, found: Point, previous: Linear | None):
+    def _read(self, place: Point, previous: Linear | None):
         """The cycle at a point of the curve."""
-        parts = self.system.parts(found.u)
+        parts = self.system.parts(place.u)
         linear = codimension_two.linearise(self.system, parts, previous)
         coefficient = codimension_two.coefficient(self.system, parts)
         angle = float(parts.angle)
@@ -172,12 +172,12 @@ class CriticalCurve(Iterator[CriticalPoint]):
             multipliers=linear.multipliers,
             coefficient=coefficient,
             rotation_number=_turns(angle) if self.kind == NEIMARK_SACKER else np.nan,
-            arclength=found.arclength,
+            arclength=place.arclength,
             tests=codimension_two.tests(self.system, parts, linear, coefficient),
         )
         return point, linear
 
-    def _compare(self, found: Point, linear: Linear, point: CriticalPoint):
+    def _compare(self, place: Point, linear: Linear, point: CriticalPoint):
         """Close in on every test function that has changed its sign.
 
         Where a function is zero or not a number it has no sign; the last one counts.
@@ -186,9 +186,9 @@ class CriticalCurve(Iterator[CriticalPoint]):
             if not abs(value) > 0:
                 continue
             last = self._signed.get(name)
-            self._signed[name] = (found, linear, value)
+            self._signed[name] = (place, linear, value)
             if last is not None and last[2] * value < 0:
-                self._name(name, last[0], found, last[1])
+                self._name(name, last[0], place, last[1])
 
     def _name(self, name: str, before: Point, after: Point, linear: Linear):
         """The point of codimension two at a change of sign."""
@@ -219,7 +219,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
             return None
         return self._curve.between(before, after, fraction)
 
-    def _closes_reversed(self, last: Point, found: Point) -> bool:
+    def _closes_reversed(self, last: Point, point: Point) -> bool:
         """Whether the last step passes the first point with the critical vector -v.
 
         v may come back reversed once around, as on a Moebius strip; the extended system
@@ -228,13 +228,13 @@ class CriticalCurve(Iterator[CriticalPoint]):
         if self.kind == NEIMARK_SACKER or len(self.points) < 2:
             return False
         start, scales = self._reversed_start(last), self._curve.scales
-        chord, offset = (found.u - last.u) / scales, (start.u - last.u) / scales
+        chord, offset = (point.u - last.u) / scales, (start.u - last.u) / scales
         length = float(np.linalg.norm(chord))
         place = float(chord @ offset) / length**2
         if not 0 < place <= 1:
             return False
-        near = (interpolate(last, found, place) - start.u) / scales
-        along = (start.tangent / scales) @ (found.tangent / scales)
+        near = (interpolate(last, point, place) - start.u) / scales
+        along = (start.tangent / scales) @ (point.tangent / scales)
         return bool(np.linalg.norm(near) < NEAR_START * length and along > 0)
 
     def _reversed_start(self, last: Point) -> Point:
@@ -255,8 +255,8 @@ class CriticalCurve(Iterator[CriticalPoint]):
             return False
 
         point = self._resonance(before, after, angle)
-        one = np.cos(angle(before)) > 0
-        name = "resonance_1_1" if one else "resonance_1_2"
+        near_one = np.cos(angle(before)) > 0
+        name = "resonance_1_1" if near_one else "resonance_1_2"
         if point is None:
             self.unresolved.append(name)
         else:

@@ -65,7 +65,7 @@ class Cycle(eqx.Module):
 
     @property
     def reason(self) -> str:
-        """The result in a word."""
+        """How Newton's method ended, in a word."""
         return RESULTS[self.result]
 
     @property
@@ -144,15 +144,15 @@ def multipliers(jacobian: Float[np.ndarray, "d d+1"]) -> Complex[np.ndarray, " d
 
 def minimal_period(problem: Problem, u: Float[np.ndarray, " d+1"]) -> int:
     """Smallest divisor of the period after which the orbit through u closes."""
-    asked = int(problem.period)
+    requested = int(problem.period)
     x = jnp.asarray(u[:-1])
-    for k in (k for k in range(1, asked) if asked % k == 0):
+    for k in (k for k in range(1, requested) if requested % k == 0):
         away = np.linalg.norm(
             iterated(problem, x, jnp.asarray(u[-1]), jnp.asarray(k)) - x
         )
         if away < RETURNED * (1 + np.linalg.norm(x)):
             return k
-    return asked
+    return requested
 
 
 @eqx.filter_jit

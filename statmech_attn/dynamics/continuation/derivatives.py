@@ -35,9 +35,9 @@ def _third(residual, u, a, b, c):
 
 
 @eqx.filter_jit
-def _slopes(residual, u, left, right):
+def _slopes(residual, u, rows, columns):
     """Gradients of the real numbers left_i . DG right_j, (pairs, n+1)."""
-    pulled = lambda u: jax.vmap(lambda l, r: l @ along(residual, r)(u))(left, right)
+    pulled = lambda u: jax.vmap(lambda l, r: l @ along(residual, r)(u))(rows, columns)
     return jax.jacfwd(pulled)(u)
 
 

@@ -58,7 +58,7 @@ class DiagramBranch(NamedTuple):
 
 
 def counted(points: Iterable, tick: Tick) -> Iterator:
-    """The same points, each one told."""
+    """Points of a branch as they come, each reported to `tick`."""
     for point in points:
         tick(1.0)
         yield point
@@ -108,15 +108,15 @@ def _until_it_repeats(points: Iterable, branch: Branch):
 
 def _passage(
     problem: Problem,
-    found: list[BranchPoint],
+    points: list[BranchPoint],
     point: BranchPoint,
 ) -> BranchPoint | None:
     """Where the last step passes the first cycle, with the special points before.
 
     The parameter is monotone between special points, so that their order is exact.
     """
-    first = found[0]
-    nodes = [found[-1], *point.special, point]
+    first = points[0]
+    nodes = [points[-1], *point.special, point]
     for number, (before, after) in enumerate(itertools.pairwise(nodes)):
         rise = after.value - before.value
         ahead = (first.value - before.value) * rise > 0
@@ -161,7 +161,7 @@ def on_orbit(problem: Problem, orbit, x, value: float) -> bool:
 
 
 def _backward(point):
-    """The same point, with lengths counted from the other end."""
+    """A point of a branch that is traversed backwards, its length negative."""
     return eqx.tree_at(lambda p: p.arclength, point, -point.arclength)
 
 

@@ -118,10 +118,10 @@ def _on_curve(
     """Whether a special point is where a curve meets the held second value."""
     if curve.kind != special.kind or int(on.period) != int(problem.period):
         return False
-    held = float(problem.parameters[second])
+    fixed = float(problem.parameters[second])
     for a, b in itertools.pairwise(curve.points):
         rise = b.values[1] - a.values[1]
-        share = (held - a.values[1]) / rise if rise else -1.0
+        share = (fixed - a.values[1]) / rise if rise else -1.0
         if not 0 <= share <= 1:
             continue
         near = a.values + share * (b.values - a.values)
@@ -137,11 +137,11 @@ def _on_curve(
 
 def _same_point(
     problem: Problem,
-    here: CriticalPoint,
+    point: CriticalPoint,
     special: SpecialPoint,
 ) -> bool:
     """Whether a critical cycle is that of a special point."""
-    value = float(here.values[0])
+    value = float(point.values[0])
     if abs(value - special.value) > SAME * (1 + abs(special.value)):
         return False
-    return on_orbit(problem, here.state, special.x, value)
+    return on_orbit(problem, point.state, special.x, value)

@@ -33,12 +33,12 @@ _COEFFICIENT = "coefficient of the normal form: b, c or Re d", "b, c, Re d"
 _ROTATION = "rotation number, turns per period of the cycle", "ρ"
 
 
-def _rows(part: str, whole: str, group: str) -> Callable[..., Variable]:
+def _rows(part: str, parent: str, group: str) -> Callable[..., Variable]:
     """Rows of a branch, special point, curve or point of codimension two."""
 
     def row(name: str, words: str, symbol: str, dims: str = "", **more: Any):
         options: dict[str, Any] = {"group": group} | more
-        words, dims = f"{whole}: {words}", f"{part} {dims}".rstrip()
+        words, dims = f"{parent}: {words}", f"{part} {dims}".rstrip()
         return Variable(f"{part}_{name}", dims, words, symbol=symbol, **options)
 
     return row
@@ -155,7 +155,7 @@ def diagram_variables(
         'special point: growth rate'
     """
     words, _, symbol = state.partition(", ")
-    told = {
+    replacements = {
         "{unit}": unit,
         "{state}": words,
         "{state_symbol}": symbol or "x",
@@ -165,7 +165,7 @@ def diagram_variables(
     }
 
     def filled(text: str) -> str:
-        for place, words in told.items():
+        for place, words in replacements.items():
             text = text.replace(place, words)
         return text
 
@@ -244,10 +244,10 @@ def _samples(turns: Turns, problem: Problem, points: Sequence, most: int) -> np.
     if points:
         x = jnp.asarray(np.stack([p.x for p in points], axis=-1))
         free = jnp.asarray([p.value for p in points])
-        held = problem.parameters.items()
-        values = {n: jnp.broadcast_to(value, free.shape) for n, value in held}
-        shown = turns.shown(x, values | {problem.free: free}, period)
-        samples[:, :period] = np.asarray(shown).T
+        fixed = problem.parameters.items()
+        values = {n: jnp.broadcast_to(value, free.shape) for n, value in fixed}
+        displayed = turns.shown(x, values | {problem.free: free}, period)
+        samples[:, :period] = np.asarray(displayed).T
     return samples
 
 

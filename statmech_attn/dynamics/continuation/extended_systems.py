@@ -102,7 +102,7 @@ class Extended(eqx.Module):
 
 @eqx.filter_jit
 def jacobian(system: Extended, x, values) -> Float[Array, "d d"]:
-    """DF of the cycle."""
+    """Jacobian DF of the iterated map at the cycle."""
     return jax.jacfwd(lambda x: system.image(x, values))(x)
 
 

@@ -290,11 +290,11 @@ def _branching(A, f_p, B, C, q, p):
 
 def _vectors(problem, u, A, mu):
     """Right and left eigenvectors q and p of mu, <p, q> = 1."""
-    left, _, q = smallest(A - mu * np.eye(len(A)))
+    w, _, q = smallest(A - mu * np.eye(len(A)))
     if int(problem.period) > 1:
         parts = jnp.stack([jnp.real(q), jnp.imag(q)])
         q = q / np.sqrt(float(_mean_square(problem, u, parts)))
-    return q, left / np.vdot(q, left)
+    return q, w / np.vdot(q, w)
 
 
 @eqx.filter_jit

@@ -96,11 +96,11 @@ def multipliers_at(
 def _orbit(parameters, *, problem, x, settings):
     free = {**parameters}
     value = free.pop(problem.free)
-    held = eqx.tree_at(lambda p: p.parameters, problem, parameters)
+    fixed = eqx.tree_at(lambda p: p.parameters, problem, parameters)
     row = jnp.zeros(x.size + 1).at[-1].set(1.0)
     guess = jnp.append(x, value)
     corrected = correct(
-        held.residual, guess, row, settings.tolerance, settings.max_iterations
+        fixed.residual, guess, row, settings.tolerance, settings.max_iterations
     )
     return jnp.where(corrected.code == CONVERGED, corrected.u[:-1], jnp.nan)
 

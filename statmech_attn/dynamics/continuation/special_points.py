@@ -148,13 +148,13 @@ def _events(problem, curve, a, b, splits) -> Iterator[SpecialPoint]:
         yield _unresolved(problem, a)
 
 
-def _hides_a_fold(found: SpecialPoint, a: Point, b: Point) -> bool:
+def _hides_a_fold(special: SpecialPoint, a: Point, b: Point) -> bool:
     """Whether the branch turns on the step, but not at the branch point found on it.
 
     A branch turns where it meets another in a pitchfork; in a transcritical point it
     goes straight through.
     """
-    return found.kind == "transcritical" and _turns(a, b)
+    return special.kind == "transcritical" and _turns(a, b)
 
 
 def _turns(a: Point, b: Point) -> bool:
@@ -212,20 +212,20 @@ def _critical_angle(a: Point, b: Point) -> float | None:
     return float(np.angle(pairs[np.argmin(np.abs(np.abs(pairs) - 1))]))
 
 
-def _special(problem, a: Point, b: Point, kind: int, found: Located, place: float):
-    form = normal_form(problem, kind, found)
-    jacobian = _jacobian_of(problem, found.u)
-    period = minimal_period(problem, found.u)
+def _special(problem, a: Point, b: Point, kind: int, located: Located, place: float):
+    form = normal_form(problem, kind, located)
+    jacobian = _jacobian_of(problem, located.u)
+    period = minimal_period(problem, located.u)
     halved = form.name == "pitchfork" and 2 * period == int(problem.period)
     return SpecialPoint(
         kind="period_halving" if halved else form.name,
-        value=float(found.u[-1]),
-        x=found.u[:-1],
+        value=float(located.u[-1]),
+        x=located.u[:-1],
         period=period,
         arclength=a.arclength + place * (b.arclength - a.arclength),
         multipliers=multipliers(jacobian),
         tangent=(1 - place) * a.tangent + place * b.tangent,
-        error=found.error,
+        error=located.error,
         form=form,
     )
 

@@ -55,7 +55,7 @@ class Axes(NamedTuple):
 
     @property
     def scanned(self) -> dict[str, np.ndarray]:
-        """Values by name."""
+        """Values of the scanned parameters by name."""
         return dict(zip(self.names, self.values, strict=True))
 
     def refined(self, levels: int) -> "Axes":

@@ -44,7 +44,7 @@ FINAL = ("final_phase", "final_period", "final_lyapunov", "final_lyapunov_stderr
 FIRST = 12  # runs of a point for which doubtful rows are run at first
 
 
-class Asked(NamedTuple):
+class ConfirmationRound(NamedTuple):
     """A round of rows that are run again.
 
     Attributes:
@@ -58,7 +58,7 @@ class Asked(NamedTuple):
 
     @property
     def looks(self) -> tuple[float, ...]:
-        """Parts of the further steps after which orbits are asked."""
+        """Parts of the further steps after which orbits are looked at."""
         return (1.0,) if self.done else doubtful_verdicts.LOOKS
 
 
@@ -83,25 +83,25 @@ class Repeats(NamedTuple):
     alike: np.ndarray
 
     def rows(self) -> Arrays:
-        """As one array, (rows, fields)."""
+        """All fields as one array, (rows, fields)."""
         return {REPEATS: np.stack(self, axis=1)}
 
 
-class Looked(NamedTuple):
-    """Rows after the rounds so far.
+class RowsSoFar(NamedTuple):
+    """What is known of the rows after the rounds so far.
 
     Attributes:
-        said: (3, rows) phase, largest exponent and its error.
+        verdict: (3, rows) phase, largest exponent and its error.
         run: whether a row was run again.
-        gone: whether one of its starts left what the scan said.
+        departed: whether one of its starts left what the scan said.
         chance: that its chaos is a transient.
         late: of rows that lasted for a part of its time, the share that left within it.
     """
 
-    said: np.ndarray
+    verdict: np.ndarray
     repeats: Repeats
     run: np.ndarray
-    gone: np.ndarray
+    departed: np.ndarray
     chance: np.ndarray
     late: np.ndarray
 
@@ -112,7 +112,7 @@ def ends(outcome: Outcome, points: Points) -> Arrays:
     return end | {REPEATS: np.full((points.size, len(Repeats._fields)), np.nan)}
 
 
-class Confirming(OneRound):
+class ConfirmationRounds(OneRound):
     """Work whose rounds of a scan are followed by rounds of doubtful rows."""
 
     diagram: Diagram
@@ -121,7 +121,7 @@ class Confirming(OneRound):
 
     def __init__(self) -> None:
         self._scanned: int | None = None  # rounds of the scan; None: not known yet
-        self._asked: list[Asked] = []  # further rounds
+        self._further: list[ConfirmationRound] = []  # further rounds
 
     @abstractmethod
     def scan_points(self, round: int, earlier: Results) -> int | None:
@@ -156,28 +156,31 @@ class Confirming(OneRound):
             return self.scan_points(round, earlier)
         if self.diagram.again is None:
             return None
-        while round - self._scanned >= len(self._asked):
-            self._asked.append(self._next(earlier))
-        return len(self._asked[round - self._scanned].rows) or None
+        while round - self._scanned >= len(self._further):
+            self._further.append(self._next(earlier))
+        return len(self._further[round - self._scanned].rows) or None
 
     def payload(self, chunk: Chunk, earlier: Results) -> Any:
         if self._scanned is None or chunk.round < self._scanned:
             return self.scan_payload(chunk, earlier)
-        asked = self._asked[chunk.round - self._scanned]
-        rows = asked.rows[chunk.first : chunk.stop]
+        this_round = self._further[chunk.round - self._scanned]
+        rows = this_round.rows[chunk.first : chunk.stop]
         of_scan = self.scan_rows(earlier)
         named = {
             name: of_scan.column(name)[rows] for name in tree_names(END, self.example)
         }
-        if asked.done:
+        if this_round.done:
             named |= self._followed(chunk.round, rows, earlier)
-        said = _said(of_scan)[:, rows].T
-        return named | {"said": said, "asked": asked._replace(rows=rows)}
+        verdict = _verdict_of(of_scan)[:, rows].T
+        return named | {
+            "verdict": verdict,
+            "confirmation": this_round._replace(rows=rows),
+        }
 
     def rows(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
-        if isinstance(payload, dict) and "asked" in payload:
+        if isinstance(payload, dict) and "confirmation" in payload:
             return self._again(payload, tick)
         return self.scan_compute(chunk, payload, tick)
 
@@ -199,19 +202,19 @@ class Confirming(OneRound):
 
     def outlook(self, points: int, chunks: int, workers: int) -> str:
         again = self.diagram.again
-        if not self._asked or again is None:  # a round of a refined grid
+        if not self._further or again is None:  # a round of a refined grid
             return ""
-        asked = self._asked[-1]
+        this_round = self._further[-1]
         scan, busy = self.scan, -(-chunks // workers) / chunks
         with limited(1):
             count = points * again.starts
-            seconds = scan.advance.seconds(count, asked.further)
-            steps = len(asked.looks) * scan.glance_steps
+            seconds = scan.advance.seconds(count, this_round.further)
+            steps = len(this_round.looks) * scan.glance_steps
             seconds += scan.examine.seconds(count, steps)
         about = f": about {duration(busy * seconds)}" if seconds else ""
         return (
             f"doubtful points that are run again from {again.starts} perturbed states: "
-            f"{points}, for {asked.further} steps at most{about}"
+            f"{points}, for {this_round.further} steps at most{about}"
         )
 
     def first_rounds(self, results: Results) -> Results:
@@ -226,53 +229,55 @@ class Confirming(OneRound):
         of_scan = self.scan_rows(results)
         if not self.diagram.plan.exponents:
             return of_scan
-        looked = self._looked(of_scan, results)
-        doubt = doubtful_verdicts.doubtful(looked.said, self._pairs()) & ~looked.run
-        doubt |= (looked.chance >= lifetimes.DOUBT) & looked.run & ~looked.gone
+        so_far = self._so_far(of_scan, results)
+        doubt = doubtful_verdicts.doubtful(so_far.verdict, self._pairs()) & ~so_far.run
+        doubt |= (so_far.chance >= lifetimes.DOUBT) & so_far.run & ~so_far.departed
         changed = {
             "doubtful": doubt.astype(np.int8),
-            "transient_probability": looked.chance,
+            "transient_probability": so_far.chance,
         }
         if self.diagram.again is None:
             return Judged(of_scan, changed)
         phase, horizon = of_scan.column("phase"), of_scan.column("horizon")
-        repeats, gone = looked.repeats, looked.gone
+        repeats, departed = so_far.repeats, so_far.departed
         exponents = (of_scan.column(name)[:, 0] for name in LEADING)
         before = (phase, of_scan.column("period"), *exponents)
         after = (repeats.phase, repeats.period, repeats.exponent, repeats.stderr)
         final = zip(FINAL, before, after, strict=True)
-        held = np.where(looked.run & ~gone, repeats.horizon, 0)
+        further_steps = np.where(so_far.run & ~departed, repeats.horizon, 0)
         changed |= {
-            "confirmed": np.where(looked.run, repeats.stayed, NOT_RUN).astype(np.int16),
-            "phase": np.where(gone, phases.TRANSIENT, phase).astype(phase.dtype),
-            "horizon": horizon + held.astype(horizon.dtype),
-            "final_starts": np.where(gone, repeats.alike, NOT_RUN).astype(np.int16),
+            "confirmed": np.where(so_far.run, repeats.stayed, NOT_RUN).astype(np.int16),
+            "phase": np.where(departed, phases.TRANSIENT, phase).astype(phase.dtype),
+            "horizon": horizon + further_steps.astype(horizon.dtype),
+            "final_starts": np.where(departed, repeats.alike, NOT_RUN).astype(np.int16),
         }
-        changed |= {n: np.where(gone, y, x).astype(x.dtype) for n, x, y in final}
+        changed |= {n: np.where(departed, y, x).astype(x.dtype) for n, x, y in final}
         return Judged(of_scan, changed)
 
-    def _looked(self, of_scan: Rows, results: Results) -> "Looked":
-        """What the rounds of rows that were run again have told so far."""
-        said, horizon = _said(of_scan), of_scan.column("horizon").astype(float)
-        told = np.full((said.shape[1], len(Repeats._fields)), np.nan)
-        told[:, :2] = 0  # of all rounds, the sums of the steps
-        for round, asked in enumerate(self._asked, self._scanned or 0):
-            if len(asked.rows):
+    def _so_far(self, of_scan: Rows, results: Results) -> "RowsSoFar":
+        """What the rounds of rows that were run again have shown so far."""
+        verdict, horizon = _verdict_of(of_scan), of_scan.column("horizon").astype(float)
+        sums = np.full((verdict.shape[1], len(Repeats._fields)), np.nan)
+        sums[:, :2] = 0  # of all rounds, the sums of the steps
+        for round, this_round in enumerate(self._further, self._scanned or 0):
+            if len(this_round.rows):
                 latest = results.column(REPEATS, round)
-                told[asked.rows, :2] += latest[:, :2]
-                told[asked.rows, 2:] = latest[:, 2:]
-        repeats = Repeats(*told.T)
+                sums[this_round.rows, :2] += latest[:, :2]
+                sums[this_round.rows, 2:] = latest[:, 2:]
+        repeats = Repeats(*sums.T)
         run, again = np.isfinite(repeats.stayed), self.diagram.again
-        gone = run & (repeats.stayed < (again.starts if again else 0))
-        time, left = horizon.copy(), np.zeros(len(horizon), int)
+        departed = run & (repeats.stayed < (again.starts if again else 0))
+        time, departures = horizon.copy(), np.zeros(len(horizon), int)
         time[run] += repeats.time[run]
-        chaos, late = np.isin(said[0], phases.CHAOS), np.full(len(time), np.nan)
-        leaves = gone & chaos
-        left[leaves] = again.starts - repeats.stayed[leaves] if again else 0
+        chaos, late = np.isin(verdict[0], phases.CHAOS), np.full(len(time), np.nan)
+        leaves = departed & chaos
+        departures[leaves] = again.starts - repeats.stayed[leaves] if again else 0
         late[chaos] = lifetimes.left_late(time[chaos], leaves[chaos])
-        said[0, gone] = phases.TRANSIENT
-        chance = lifetimes.still_transient(said, self._pairs(), horizon, time, left)
-        return Looked(said, repeats, run, gone, chance, late)
+        verdict[0, departed] = phases.TRANSIENT
+        chance = lifetimes.still_transient(
+            verdict, self._pairs(), horizon, time, departures
+        )
+        return RowsSoFar(verdict, repeats, run, departed, chance, late)
 
     def _pairs(self) -> np.ndarray:
         """Neighbouring rows; those of one start with those of the same."""
@@ -286,27 +291,29 @@ class Confirming(OneRound):
         assert again is not None and again.horizon is not None
         return min(FIRST * (plan.transient + plan.steps), again.horizon)
 
-    def _next(self, earlier: Results) -> Asked:
+    def _next(self, earlier: Results) -> ConfirmationRound:
         """The next round: of the rows that need one, those that were run least."""
         again = self.diagram.again
         assert again is not None and again.horizon is not None
-        looked = self._looked(self.scan_rows(earlier), earlier)
-        doubt = doubtful_verdicts.doubtful(looked.said, self._pairs())
-        doubt |= looked.said[0] == phases.TRANSIENT
-        steps = looked.repeats.horizon
-        likely = np.maximum(looked.chance, looked.late)
-        risk = lifetimes.at_risk(likely, again.transients) & ~looked.gone
-        rows = doubt & ~looked.run | risk & (steps < again.horizon)
-        done = int(steps[rows].min(initial=again.horizon))
-        further = min(done or self._first(), again.horizon - done)
-        return Asked(np.flatnonzero(rows & (steps == done)), done, further)
+        so_far = self._so_far(self.scan_rows(earlier), earlier)
+        doubt = doubtful_verdicts.doubtful(so_far.verdict, self._pairs())
+        doubt |= so_far.verdict[0] == phases.TRANSIENT
+        steps = so_far.repeats.horizon
+        likely = np.maximum(so_far.chance, so_far.late)
+        risk = lifetimes.at_risk(likely, again.transients) & ~so_far.departed
+        rows = doubt & ~so_far.run | risk & (steps < again.horizon)
+        followed = int(steps[rows].min(initial=again.horizon))
+        further = min(followed or self._first(), again.horizon - followed)
+        return ConfirmationRound(
+            np.flatnonzero(rows & (steps == followed)), followed, further
+        )
 
     def _followed(self, round: int, rows: np.ndarray, earlier: Results) -> Arrays:
-        """Where the perturbed starts of some rows were left before a round."""
+        """States of the perturbed starts of some rows at the end of earlier rounds."""
         names = tree_names(PERTURBED, self.example.starts)
         states: Arrays = {}
         for before in range(self._scanned or 0, round):
-            ran = self._asked[before - (self._scanned or 0)].rows
+            ran = self._further[before - (self._scanned or 0)].rows
             _, places, rows_ran = np.intersect1d(rows, ran, return_indices=True)
             for name in names if len(places) else ():
                 state = earlier.column(name, before)
@@ -320,17 +327,17 @@ class Confirming(OneRound):
         assert again is not None
         starts = again.starts
         points = self._perturbed(payload, starts)
-        said = np.repeat(payload["said"].T, starts, axis=1)
-        _, _, further = asked = payload["asked"]
+        verdict = np.repeat(payload["verdict"].T, starts, axis=1)
+        _, _, further = this_round = payload["confirmation"]
         report = lambda steps: tick(steps / (starts * further))
         watched = doubtful_verdicts.watched(
-            self.scan, points, said, further, report, asked.looks
+            self.scan, points, verdict, further, report, this_round.looks
         )
         stayed = watched.stayed.reshape(-1, starts)
         settled = np.split(watched.settled, len(stayed), axis=1)
         rows = [
-            (further, time.sum(), kept.sum(), *_commonest(final))
-            for kept, time, final in zip(
+            (further, time.sum(), stayed_of_row.sum(), *_commonest(final))
+            for stayed_of_row, time, final in zip(
                 stayed, watched.time.reshape(stayed.shape), settled, strict=True
             )
         ]
@@ -349,14 +356,14 @@ class Confirming(OneRound):
             for name in tree_names(END, self.example)
         }
         points = tree_of(END, repeated, self.example)
-        if payload["asked"].done:
+        if payload["confirmation"].done:
             names = tree_names(PERTURBED, self.example.starts)
             states = {n: payload[n].reshape(-1, *payload[n].shape[2:]) for n in names}
             points = points._replace(starts=tree_of(PERTURBED, states, points.starts))
             return jax.tree.map(np.asarray, points)
         map = self.diagram.system.beside(points.params)
         vectors = np.array(map.vector(points.starts))
-        for i, row in enumerate(payload["asked"].rows):
+        for i, row in enumerate(payload["confirmation"].rows):
             noise = np.random.default_rng([self.diagram.seed, int(row)])
             few = slice(i * starts, (i + 1) * starts)
             kicks = noise.standard_normal((starts, len(vectors)))
@@ -375,7 +382,7 @@ def _commonest(settled: np.ndarray) -> tuple[float, ...]:
     return (*settled[:, first], alike[first])
 
 
-def _said(rows: Rows) -> np.ndarray:
+def _verdict_of(rows: Rows) -> np.ndarray:
     """Phase, largest exponent and its error of each row, (3, rows)."""
     leading = (rows.column(name)[:, 0] for name in LEADING)
     return np.stack([rows.column("phase").astype(float), *leading])
@@ -397,11 +404,11 @@ class FirstRounds:
         return self._results.rows(name, round, first, stop)
 
     def blocks(self, name: str) -> Iterator[np.ndarray]:
-        left = len(self.column("finite"))
+        remaining = len(self.column("finite"))
         for block in self._results.blocks(name):
-            yield block[:left]
-            left -= len(block)
-            if left <= 0:
+            yield block[:remaining]
+            remaining -= len(block)
+            if remaining <= 0:
                 return
 
     def like(self, name: str) -> np.ndarray:

@@ -181,9 +181,9 @@ def variables(
         >>> table.attributes("lyapunov")["units"]
         '1'
     """
-    told = {"unit": unit, "shown": shown, "section": section, "symbol": symbol}
-    told["shown_unit"] = shown_unit
-    fill = lambda text: text.format(**told).rstrip()
+    words = {"unit": unit, "shown": shown, "section": section, "symbol": symbol}
+    words["shown_unit"] = shown_unit
+    fill = lambda text: text.format(**words).rstrip()
     filled = lambda rows: [
         row._replace(
             long_name=fill(row.long_name),

@@ -38,9 +38,9 @@ def edges(index: np.ndarray) -> np.ndarray:
     """
     pairs = []
     for axis in range(index.shape[1]):
-        others = np.delete(index, axis, axis=1)
-        order = np.lexsort((index[:, axis], *others.T))
-        same_line = (others[order[1:]] == others[order[:-1]]).all(axis=1)
+        other_axes = np.delete(index, axis, axis=1)
+        order = np.lexsort((index[:, axis], *other_axes.T))
+        same_line = (other_axes[order[1:]] == other_axes[order[:-1]]).all(axis=1)
         pairs.append(np.stack([order[:-1], order[1:]], axis=1)[same_line])
     return np.concatenate(pairs)
 
@@ -59,31 +59,35 @@ class Beside(NamedTuple):
     unlike: np.ndarray
 
 
-def beside(said: np.ndarray, pairs: np.ndarray) -> Beside:
-    """Compare neighbours.
+def beside(verdict: np.ndarray, pairs: np.ndarray) -> Beside:
+    """Compare the verdicts of neighbouring points.
 
     Args:
-        said: (3, points): the phase, the largest exponent and its error.
+        verdict: (3, points): the phase, the largest exponent and its error.
         pairs: (n, 2) neighbours.
     """
     pairs = np.concatenate([pairs, pairs[:, ::-1]])
-    lower, other = pairs.T
-    phase, exponent, stderr = said
+    point, neighbour = pairs.T
+    phase, exponent, stderr = verdict
     chaos, torus = np.isin(phase, phases.CHAOS), phase == phases.QUASIPERIODIC
     with np.errstate(invalid="ignore"):  # -inf of two fixed points
-        gap = exponent[lower] - exponent[other]
-    error = np.hypot(stderr[lower], stderr[other])
-    larger = np.maximum(np.abs(exponent[lower]), np.abs(exponent[other]))
-    both = chaos[lower] & chaos[other]
-    jump = both & (np.abs(gap) > SIGMAS * error) & (np.abs(gap) > SHARE * larger)
-    left = chaos[lower] & ~chaos[other]
-    edge = torus[lower] & (chaos | (phase == phases.TRANSIENT))[other]
+        gap = exponent[point] - exponent[neighbour]
+    error = np.hypot(stderr[point], stderr[neighbour])
+    larger = np.maximum(np.abs(exponent[point]), np.abs(exponent[neighbour]))
+    both_chaotic = chaos[point] & chaos[neighbour]
+    jump = (
+        both_chaotic & (np.abs(gap) > SIGMAS * error) & (np.abs(gap) > SHARE * larger)
+    )
+    bordering = chaos[point] & ~chaos[neighbour]
+    edge = torus[point] & (chaos | (phase == phases.TRANSIENT))[neighbour]
     return Beside(
-        pairs[both & ~jump], pairs[left | (jump & (gap > 0))], pairs[left | jump | edge]
+        pairs[both_chaotic & ~jump],
+        pairs[bordering | (jump & (gap > 0))],
+        pairs[bordering | jump | edge],
     )
 
 
-def doubtful(said: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def doubtful(verdict: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """Which points have a verdict that others make doubtful.
 
     Chaos is doubtful next to anything else, and next to chaos with an exponent of
@@ -91,11 +95,11 @@ def doubtful(said: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     is not chaotic, or far less so.  A torus is doubtful next to chaos.
 
     Args:
-        said: (3, points): the phase, the largest exponent and its error.
+        verdict: (3, points): the phase, the largest exponent and its error.
         pairs: (n, 2) neighbours.
     """
-    alike, below, unlike = beside(said, pairs)
-    doubt = np.zeros(said.shape[1], bool)
+    alike, below, unlike = beside(verdict, pairs)
+    doubt = np.zeros(verdict.shape[1], bool)
     doubt[unlike[:, 0]] = True
     run = components(alike, doubt.size)
     return doubt | np.isin(run, run[below[:, 0]])
@@ -120,7 +124,7 @@ def components(pairs: np.ndarray, size: int) -> np.ndarray:
 
 
 class Watched(NamedTuple):
-    """Orbits that were asked again; points on the last axis.
+    """What became of orbits that were followed further; points on the last axis.
 
     Attributes:
         stayed: whether they are what they were said to be.
@@ -139,7 +143,7 @@ class Watched(NamedTuple):
 def watched(
     scan: Scan,
     points: Points,
-    said: np.ndarray,
+    verdict: np.ndarray,
     horizon: int,
     tick: Tick,
     looks: Sequence[float] = LOOKS,
@@ -154,17 +158,17 @@ def watched(
         points: parameters and states.
         horizon: steps of every run.
         tick: told the steps that are done.
-        said: (3, points): the phase, the largest exponent and its error.
+        verdict: (3, points): the phase, the largest exponent and its error.
         looks: parts of the horizon after which orbits are asked.
     """
     same = partial(_same, scan.plan.criteria.zero)
     stayed, time = np.ones(points.size, bool), np.zeros(points.size)
-    done = 0
+    followed = 0
     for look in looks:
         pending = np.flatnonzero(stayed)
         if not pending.size:
             break
-        tokens = max(int(look * horizon) - done - scan.glance_steps, 0)
+        tokens = max(int(look * horizon) - followed - scan.glance_steps, 0)
 
         def further(batch: Points, real: int, stop: threading.Event, tokens=tokens):
             return scan.advanced(batch, tokens, stop, lambda steps: tick(steps * real))
@@ -179,20 +183,27 @@ def watched(
         steps = scan.glance_steps
         state, verdicts = gather(scan.examine, steps, points, pending, glance)
         points = Points(points.params, put(points.starts, state, pending))
-        like = same(verdicts, *said[:, pending])
+        like = same(verdicts, *verdict[:, pending])
         unsure = np.flatnonzero(like & phases.undecided(verdicts.phase))
         if unsure.size:
             verdicts = _whole_window(scan, points, pending[unsure])
-            like[unsure] = same(verdicts, *said[:, pending[unsure]])
-        before, done = done, done + tokens + steps
-        time[pending] = np.where(like, done, (before + done) / 2)
+            like[unsure] = same(verdicts, *verdict[:, pending[unsure]])
+        before, followed = followed, followed + tokens + steps
+        time[pending] = np.where(like, followed, (before + followed) / 2)
         stayed[pending] = like
     settled = np.full((4, points.size), np.nan)
-    left = np.flatnonzero(~stayed)
-    if left.size:
-        _, last = classified(scan, points.take(left), lambda work: tick(0.0))
-        settled[:, left] = last.phase, last.period, last.exponents[0], last.stderr[0]
-        stayed[left] = same(last, *said[:, left])  # it was a calm stretch of chaos
+    departed = np.flatnonzero(~stayed)
+    if departed.size:
+        _, last = classified(scan, points.take(departed), lambda work: tick(0.0))
+        settled[:, departed] = (
+            last.phase,
+            last.period,
+            last.exponents[0],
+            last.stderr[0],
+        )
+        stayed[departed] = same(
+            last, *verdict[:, departed]
+        )  # it was a calm stretch of chaos
         settled[:, stayed] = np.nan
     return Watched(stayed, time, settled, points.starts)
 

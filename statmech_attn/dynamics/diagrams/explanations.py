@@ -101,13 +101,13 @@ def _explained(point: xr.Dataset) -> str:
         return "no phase: the point could not be computed"
     bits = int(point.reasons)
     of = lambda name: point[name].values
-    known = lambda name: float(point[name]) if name in point else np.nan
+    stored = lambda name: float(point[name]) if name in point else np.nan
     verdict = Verdict(
         phase=PHASES[int(point.phase)],
         period=int(point.period),
         rotation_number=float(point.rotation_number),
-        rotation_error=known("rotation_error"),
-        oriented=known("rotation_oriented") == 1,
+        rotation_error=stored("rotation_error"),
+        oriented=stored("rotation_oriented") == 1,
         reasons=[text for i, text in enumerate(REASONS) if bits >> i & 1],
         exponents=of("lyapunov"),
         stderr=of("lyapunov_stderr"),
@@ -188,16 +188,18 @@ def doubts(dataset: xr.Dataset) -> list[str]:
         )
     chaos = np.isin(dataset.phase.values, phases.CHAOS)
     if (sure := chaos & ~doubtful).any() and "horizon" in dataset:
-        held = counted(
+        time = counted(
             int(dataset.horizon.values[sure].min()), unit_of(dataset.horizon.attrs)
         )
-        others = ""
+        expectation = ""
         if "transient_probability" in dataset:
             expected = np.nansum(dataset.transient_probability.values[sure])
-            others = f"; by the lifetimes seen, {expected:.2g} of them are transients"
+            expectation = (
+                f"; by the lifetimes seen, {expected:.2g} of them are transients"
+            )
         lines.append(
-            f"{sure.sum()} chaotic points that are not doubtful have lasted for {held} "
-            f"or more{others}; a longer-lived transient would look the same"
+            f"{sure.sum()} chaotic points that are not doubtful have lasted for {time} "
+            f"or more{expectation}; a longer-lived transient would look the same"
         )
     return lines
 
@@ -205,22 +207,22 @@ def doubts(dataset: xr.Dataset) -> list[str]:
 def _run_again(dataset: xr.Dataset, doubtful: int) -> list[str]:
     """What became of the points that were run again."""
     run, settled = dataset.confirmed.values >= 0, dataset.final_starts.values
-    gone, starts = settled >= 0, int(dataset.attrs["confirm_starts"])
+    departed, starts = settled >= 0, int(dataset.attrs["confirm_starts"])
     if not run.any():
         return []
     lines = [
         f"{run.sum()} doubtful points were run again from {starts} perturbed states "
-        f"each: {gone.sum()} are transients, {doubtful} stay doubtful"
+        f"each: {departed.sum()} are transients, {doubtful} stay doubtful"
     ]
-    if gone.any():
+    if departed.any():
         final, exponent = dataset.final_phase.values, dataset.final_lyapunov.values
         ends = []
-        for code in np.unique(final[gone]):
-            values = exponent[gone & (final == code)]
+        for code in np.unique(final[departed]):
+            values = exponent[departed & (final == code)]
             span = f"λ_1 from {values.min():.3g} to {values.max():.3g}"
             ends.append(f"{values.size} {PHASES[int(code)]} ({span})")
         line = f"what follows the transients: {', '.join(ends)}"
-        several = gone & (settled < starts - dataset.confirmed.values)
+        several = departed & (settled < starts - dataset.confirmed.values)
         if several.any():
             line += f"; at {several.sum()} of them one of several attractors"
         lines.append(line)

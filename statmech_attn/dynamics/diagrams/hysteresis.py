@@ -19,10 +19,10 @@ FEWEST = 8  # samples of which a distance of sets is taken
 WAYS = ("up", "down")
 
 
-def _samples(way: str, scanned: Variable) -> Variable:
+def _samples(direction: str, scanned: Variable) -> Variable:
     """The samples of a sweep, as those of its scan are labelled."""
-    words = f"{scanned.long_name}, swept {way}"
-    name, dims = f"strobe_{way}", "strobe_sample"
+    words = f"{scanned.long_name}, swept {direction}"
+    name, dims = f"strobe_{direction}", "strobe_sample"
     return scanned._replace(name=name, dims=dims, long_name=words, group="")
 
 
@@ -121,7 +121,7 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     over = (name, "strobe_sample")
     fixed = {key: x for key, x in up.coords.items() if not x.dims}
     parameters = (_row(up[key]) for key in (name, *fixed))
-    samples = (_samples(way, _row(up.strobe)) for way in WAYS)
+    samples = (_samples(direction, _row(up.strobe)) for direction in WAYS)
     dataset = Variables(VARIABLES, *samples, *parameters).labelled(
         {
             "strobe_up": (over, up.strobe.transpose(*over).values),
@@ -170,8 +170,8 @@ def _check_alike(up: xr.Dataset, down: xr.Dataset, axis: str) -> None:
         if not value.dims
     }
     for name in sorted(names):
-        first, other = (scan.coords.get(name, np.nan) for scan in (up, down))
-        if not np.array_equal(first, other, equal_nan=True):
+        of_up, of_down = (scan.coords.get(name, np.nan) for scan in (up, down))
+        if not np.array_equal(of_up, of_down, equal_nan=True):
             raise ValueError(f"the two files have different values of {name}.")
     directions = tuple(scan.attrs.get("direction", "") for scan in (up, down))
     if directions != WAYS:

@@ -30,11 +30,11 @@ SPAN = 16  # factor in time over which those that leave late are counted
 
 
 def still_transient(
-    said: np.ndarray,
+    verdict: np.ndarray,
     pairs: np.ndarray,
     horizon: np.ndarray,
     time: np.ndarray,
-    left: np.ndarray,
+    departed: np.ndarray,
 ) -> np.ndarray:
     """Probability that the chaos of each point is a transient that has not ended yet.
 
@@ -42,12 +42,12 @@ def still_transient(
     left at the end of its scan.
 
     Args:
-        said: (3, points): the phase, the largest exponent and its error; orbits that
+        verdict: (3, points): the phase, the largest exponent and its error; orbits that
             left chaos are transients.
         pairs: (n, 2) neighbours.
         horizon: (points,) steps of the scan.
         time: (points,) steps for which the orbits of a point were watched in chaos.
-        left: (points,) how many of them have left it.
+        departed: (points,) how many of them have left it.
 
     Returns:
         (points,) 1 where an orbit has left; NaN where there is no chaos, or where no
@@ -61,17 +61,17 @@ def still_transient(
         >>> still_transient(said, pairs, horizon, time, np.array(left)).round(3)
         array([1.   , 0.111])
     """
-    alike, below, _ = beside(said, pairs)
-    ended = left > 0
-    chance = np.where(said[0] == phases.TRANSIENT, 1.0, np.nan)
-    risk, exits = np.where(ended, time, 0.0), np.where(ended, left, 0)
+    alike, below, _ = beside(verdict, pairs)
+    ended = departed > 0
+    chance = np.where(verdict[0] == phases.TRANSIENT, 1.0, np.nan)
+    risk, exits = np.where(ended, time, 0.0), np.where(ended, departed, 0)
     fallen = np.setdiff1d(below[:, 1], np.flatnonzero(ended))
     risk[fallen], exits[fallen] = horizon[fallen], 1
     if not exits.any():
         return chance
     with_exits = exits > 0
     nearby = _spread(alike, below, time, risk, exits)
-    chaos = np.isin(said[0], phases.CHAOS)
+    chaos = np.isin(verdict[0], phases.CHAOS)
     times, number = np.unique(time[chaos], return_inverse=True)
     lasting = [lasts(t, risk[with_exits], exits[with_exits]).sum() for t in times]
     share = np.array(lasting) / (chaos | with_exits).sum()
@@ -79,12 +79,12 @@ def still_transient(
     return chance
 
 
-def left_late(time: np.ndarray, left: np.ndarray) -> np.ndarray:
+def left_late(time: np.ndarray, departed: np.ndarray) -> np.ndarray:
     """Share of the points that lasted for a 16th of the time of a point and then left.
 
     Args:
         time: (points,) steps for which orbits were watched in chaos.
-        left: (points,) whether they have left.
+        departed: (points,) whether they have left.
 
     Returns:
         (points,) of points that left within the time of this one.
@@ -94,7 +94,7 @@ def left_late(time: np.ndarray, left: np.ndarray) -> np.ndarray:
         array([0.33333333, 0.66666667, 0.        ])
     """
     times, number = np.unique(time, return_inverse=True)
-    late = [(left & (time <= t))[time > t / SPAN].mean() for t in times]
+    late = [(departed & (time <= t))[time > t / SPAN].mean() for t in times]
     return np.array(late)[number]
 
 
@@ -134,7 +134,7 @@ def lasts(time, risk, exits):
 
 def _spread(alike, below, time, risk, exits) -> np.ndarray:
     """The largest chance (points,) over all ways to a point from those that left."""
-    chance, way = np.zeros(len(time)), np.zeros(len(time))
+    chance, weight = np.zeros(len(time)), np.zeros(len(time))
     origin = np.zeros(len(time), int)
     (row, start), length = below.T, time[below[:, 0]]
     while True:
@@ -145,7 +145,7 @@ def _spread(alike, below, time, risk, exits) -> np.ndarray:
         order = np.flatnonzero(better)[np.argsort(value[better])]  # the largest is last
         changed = np.zeros(len(time), bool)
         changed[row[order]] = True
-        chance[row[order]], way[row[order]] = value[order], length[order]
+        chance[row[order]], weight[row[order]] = value[order], length[order]
         origin[row[order]] = start[order]
         row, before = alike[changed[alike[:, 1]]].T
-        start, length = origin[before], way[before] + time[row]
+        start, length = origin[before], weight[before] + time[row]

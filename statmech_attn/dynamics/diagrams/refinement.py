@@ -160,7 +160,7 @@ def on_grid(dataset: xr.Dataset, *names: str) -> xr.Dataset:
         dims = (*axes, *variable.dims[1:])
         values = fill(grid, index, variable.values)
         variables[str(name)] = xr.Variable(dims, values, variable.attrs)
-    others = {
+    other_axes = {
         name: coordinate
         for name, coordinate in dataset.coords.items()
         if coordinate.dims == (name,)
@@ -169,7 +169,7 @@ def on_grid(dataset: xr.Dataset, *names: str) -> xr.Dataset:
     }
     attributes = {k: v for k, v in dataset.attrs.items() if k != "refine"}
     attributes["gridded"] = levels
-    return xr.Dataset(variables, along | others, attributes)
+    return xr.Dataset(variables, along | other_axes, attributes)
 
 
 def _places(dataset: xr.Dataset):
@@ -182,7 +182,7 @@ def _places(dataset: xr.Dataset):
 
 
 def _line(dataset: xr.Dataset, axis: str):
-    """The same for values of one parameter: intervals of the coarse grid, halved."""
+    """Places of points of one parameter on the finest grid, and that grid."""
     values, level = dataset[axis].values, dataset.level.values
     finest = refine_axis(values[level == 0], int(dataset.attrs["refine"]))
     order = np.argsort(finest)
@@ -212,23 +212,23 @@ class Cells:
 
     def halve(self) -> np.ndarray:
         """The points of all halved cells that are still to be computed."""
-        wanted = np.zeros(self.grid.finest, bool)
+        requested = np.zeros(self.grid.finest, bool)
         for level, differ in enumerate(self._differ()):
-            self._want_corners_of_halves(wanted, np.argwhere(differ), level)
-        return np.argwhere(wanted & ~self.known)
+            self._want_corners_of_halves(requested, np.argwhere(differ), level)
+        return np.argwhere(requested & ~self.known)
 
-    def _want_corners_of_halves(self, wanted, cells, level) -> None:
+    def _want_corners_of_halves(self, requested, cells, level) -> None:
         half = 2 ** (self.grid.levels - level - 1)
-        for corner in itertools.product(range(3), repeat=wanted.ndim):
-            wanted[tuple(((2 * cells + corner) * half).T)] = True
+        for corner in itertools.product(range(3), repeat=requested.ndim):
+            requested[tuple(((2 * cells + corner) * half).T)] = True
 
     def _differ(self) -> Iterator[np.ndarray]:
         """Whether the computed points in each closed cell differ, from level 0 on."""
         assert self.labels is not None
-        known = self.known[..., None]
+        both_known = self.known[..., None]
         least = np.iinfo(np.int64)
-        low = self._corners(np.where(known, self.labels, least.max), np.minimum)
-        high = self._corners(np.where(known, self.labels, least.min), np.maximum)
+        low = self._corners(np.where(both_known, self.labels, least.max), np.minimum)
+        high = self._corners(np.where(both_known, self.labels, least.min), np.maximum)
         per_level = []
         for _ in range(self.grid.levels):
             low, high = _pairs(low, np.minimum), _pairs(high, np.maximum)

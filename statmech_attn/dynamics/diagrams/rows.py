@@ -99,15 +99,15 @@ class Diagram(NamedTuple):
     @property
     def again(self) -> Confirm | None:
         """`confirm` with its horizon; None where no row is run again."""
-        asked, plan = self.confirm, self.plan
-        if not (asked.starts and plan.exponents):
+        confirm, plan = self.confirm, self.plan
+        if not (confirm.starts and plan.exponents):
             return None
-        horizon = asked.horizon or PATIENCE * (plan.transient + plan.steps)
-        return replace(asked, horizon=horizon)
+        horizon = confirm.horizon or PATIENCE * (plan.transient + plan.steps)
+        return replace(confirm, horizon=horizon)
 
 
 class Rows(Protocol):
-    """As `work.Results`, a row for each point."""
+    """Results with a row for each point of a scan (as `work.Results`)."""
 
     def column(self, name: str) -> np.ndarray: ...
 
@@ -121,7 +121,7 @@ class Rows(Protocol):
 
 
 class Places(NamedTuple):
-    """Where the points of a scan are.
+    """Where the points of a scan lie on its axes.
 
     Attributes:
         order: of the rows, where they come in another one than that of the points.
@@ -234,11 +234,11 @@ def assembled(
     dataset = table.labelled({}, numbers).assign_coords(
         {n: (along, x, table.attributes(n)) for n, (along, x) in coordinates.items()}
     )
-    asked = diagram.again
+    again = diagram.again
     confirm = (
         {}
-        if asked is None
-        else {f"confirm_{name}": value for name, value in asdict(asked).items()}
+        if again is None
+        else {f"confirm_{name}": value for name, value in asdict(again).items()}
     )
     tolerance = plan.section_tolerance
     dataset = dataset.assign_attrs(

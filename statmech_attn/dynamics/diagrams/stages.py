@@ -240,9 +240,13 @@ class Scan:
         on = min(plan.on, self.displayed - 1)
 
         def body(state, _):
-            shown = system.shown(state, params)
+            displayed = system.shown(state, params)
             clock = jnp.array(0) if system.clock is None else system.clock(state)
-            return system.steps(state, params), (shown[plan.value], shown[on], clock)
+            return system.steps(state, params), (
+                displayed[plan.value],
+                displayed[on],
+                clock,
+            )
 
         return jax.lax.scan(body, state, None, length=SEGMENT)
 
@@ -373,12 +377,12 @@ class Scan:
             stop: set when the run is to end.
             tick: told the steps that are done.
         """
-        state, left = points.starts, count
-        while left > 0 and not stop.is_set():
-            piece = min(PIECE, left)
+        state, remaining = points.starts, count
+        while remaining > 0 and not stop.is_set():
+            piece = min(PIECE, remaining)
             steps = jnp.asarray(piece)
             state = self.advance(points.size, self.arrays, points.params, state, steps)
-            left -= piece
+            remaining -= piece
             tick(piece)
         return state
 

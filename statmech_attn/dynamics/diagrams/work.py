@@ -22,7 +22,7 @@ from statmech_attn.batches import lanes_for, once, require_native
 from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams.axes import Axes
 from statmech_attn.dynamics.diagrams.confirmation_rounds import (
-    Confirming,
+    ConfirmationRounds,
     ends,
     REPEATS,
 )
@@ -81,7 +81,7 @@ def diagram_work(diagram: Diagram, batch: int | None = None) -> "GridWork":
     return GridWork(diagram, batch)
 
 
-class GridWork(Confirming, Computation):
+class GridWork(ConfirmationRounds, Computation):
     """Every point of a grid, each on its own; a `scan.Work`.
 
     Attributes:
@@ -183,7 +183,7 @@ class GridWork(Confirming, Computation):
         return assembled(self.diagram, self.dimension, self.judged(results))
 
     def at(self, *values: np.ndarray) -> "GridWork":
-        """The same work at other values of the scanned parameters, with its programs.
+        """The same scan at other values of its parameters, with compiled programs.
 
         Args:
             values: of each scanned parameter.
@@ -193,11 +193,11 @@ class GridWork(Confirming, Computation):
             parameter.
         """
         assert self.scan  # compiled before it is shared
-        other = copy.copy(self)
-        Confirming.__init__(other)
-        other.axes = self.axes._replace(values=values)
-        other.diagram = self.diagram._replace(axes=other.axes)
-        return other
+        copied = copy.copy(self)
+        ConfirmationRounds.__init__(copied)
+        copied.axes = self.axes._replace(values=values)
+        copied.diagram = self.diagram._replace(axes=copied.axes)
+        return copied
 
     def lanes(self) -> Points:
         """The first point in every lane of a batch."""
@@ -205,7 +205,7 @@ class GridWork(Confirming, Computation):
 
     @once
     def scan(self) -> Scan:
-        """The compiled stages."""
+        """The compiled stages that every point goes through."""
         return Scan(self.diagram.system, self.plan, self.lanes(), self.batch)
 
     def _in_points(self, tick: Tick) -> Tick:
@@ -256,11 +256,11 @@ class RefinedWork(GridWork):
         """Pairs of neighbours along the last axis."""
         last = self.most - 1 - self.diagram.starts
         first = np.linspace(0, max(last, 0), count // 2).round().astype(int)
-        both = np.stack([first, first + self.diagram.starts], axis=1).ravel()
-        return both.clip(max=self.most - 1)
+        columns = np.stack([first, first + self.diagram.starts], axis=1).ravel()
+        return columns.clip(max=self.most - 1)
 
     def _expected(self, times: Times) -> int:
-        """From the pairs that differ; finer levels as boundaries between phases do."""
+        """Expected points of all levels, from the neighbouring points that differ."""
         pairs = labels(times.verdicts).reshape(-1, 2)
         dims = len(self.axes.shape)
         differ = min(dims * float(np.mean(pairs[:, 0] != pairs[:, 1])), 1.0)
@@ -444,7 +444,7 @@ def _identity(posed: Diagram) -> dict[str, Any]:
 
 
 def _digest(posed: Diagram) -> str:
-    """Of what is computed: the step and what it shows, as JAX traces them, and starts.
+    """SHA-256 of the traced step, of what it shows, and of the starts.
 
     Starts are those of the first and the last point.
     """

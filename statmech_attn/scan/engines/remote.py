@@ -23,7 +23,7 @@ from statmech_attn.scan.work import Chunk, Stopped, Work
 
 
 class Order(NamedTuple):
-    """A chunk to compute.
+    """A chunk that a worker is to compute.
 
     Attributes:
         run: name of the run that asks, see `stop`.
