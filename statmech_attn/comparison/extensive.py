@@ -173,9 +173,9 @@ def _point(
     read = lambda data, key, *first: (
         data[key].isel(cut, missing_dims="ignore").transpose(*first, *order).values
     )
-    predicted = read(theory, name)
+    expected = read(theory, name)
     predicted = read(theory, f"{name}_error")
-    difference = read(simulation, f"{name}_mean", "n_spins") - predicted
+    difference = read(simulation, f"{name}_mean", "n_spins") - expected
     sampled = read(simulation, f"{name}_stderr", "n_spins")
     spread = read(simulation, f"{name}_spread", "n_spins")
     n_spins = simulation.n_spins.values

@@ -3,7 +3,7 @@
 import jax
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import estimates, Learning, learning_curves as curves
+from statmech_attn.bpkr import estimates, Learning, learning_curves
 from statmech_attn.montecarlo import posteriors
 from statmech_attn.reporting import Silent
 from statmech_attn.studies.files import spec
@@ -11,7 +11,7 @@ from statmech_attn.studies.learning import tasks
 from statmech_attn.studies.learning.learning_curve_table import LearningCurveStudy
 
 
-def work(study: LearningCurveStudy) -> curves.LearningCurves:
+def work(study: LearningCurveStudy) -> learning_curves.LearningCurves:
     """The learning curves that a study asks for.
 
     Raises:
@@ -23,7 +23,7 @@ def work(study: LearningCurveStudy) -> curves.LearningCurves:
     needed = max(run.examples) * run.training_sets
     pool = tasks.learning(study.task.enlarged(needed))._replace(sets={})
     grid = tasks.grid(network)
-    points = curves.LearningCurves(
+    points = learning_curves.LearningCurves(
         jax.random.key(run.seed),
         pool.posed(variances=network.variances, form="factors", **grid.point(0)),
         pool.xi_test,
@@ -46,10 +46,14 @@ def work(study: LearningCurveStudy) -> curves.LearningCurves:
     return points
 
 
-def _sampler(study: LearningCurveStudy, method: str, pool: Learning) -> curves.Sampler:
+def _sampler(
+    study: LearningCurveStudy, method: str, pool: Learning
+) -> learning_curves.Sampler:
     """The mean of f over draws by a method, with the settings of the study."""
 
-    def sampler(key, problem: bpkr.Problem, xi_test, Y_test, folder) -> curves.Measured:
+    def sampler(
+        key, problem: bpkr.Problem, xi_test, Y_test, folder
+    ) -> learning_curves.Measured:
         draws = posteriors.sampled(
             key,
             problem,
@@ -59,6 +63,8 @@ def _sampler(study: LearningCurveStudy, method: str, pool: Learning) -> curves.S
             folder=folder,
             run=spec.dump(study.model_dump(exclude_none=True)),
         )
-        return curves.measured(draws.mean, draws.variance, Y_test, draws.mean_stderr)
+        return learning_curves.measured(
+            draws.mean, draws.variance, Y_test, draws.mean_stderr
+        )
 
     return sampler
