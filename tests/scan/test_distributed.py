@@ -303,6 +303,25 @@ def test_a_chunk_that_kills_its_workers_is_named_after_all_others_are_done():
     assert set(store._chunks) == {0, 1, 3, 4}
 
 
+@pytest.mark.slow
+def test_a_chunk_that_dask_loses_is_handed_out_again(monkeypatch):
+    """Seen once beside other work, after workers had been killed: no answer, no end."""
+    for name, seconds in (("LOOK", 0.5), ("IDLE", 2.0)):
+        monkeypatch.setattr(engine, name, seconds)
+    heard = distributed.Future.add_done_callback
+    silent = iter([True])
+    monkeypatch.setattr(
+        distributed.Future,
+        "add_done_callback",
+        lambda self, f: None if next(silent, False) else heard(self, f),
+    )
+    build, store = partial(Toy, 40, 0.05), Memory()
+    with engine._cluster(2) as cluster, engine._connected(cluster) as client:
+        with Session(build(), store, 8, Notes(), Stop()) as session:
+            engine.compute(session, build, client)
+    assert set(store._chunks) == set(range(10))  # of two rounds
+
+
 SCAN = """
 kind = "bifurcation"
 [network]

@@ -7,6 +7,8 @@ way, so that memory is bounded and no worker waits for it.
 * A worker that dies: dask gives its chunks to others.
 * A chunk that seems to kill its workers is tried again on its own, when all others are
   done; if it kills them again, the run ends with its name.
+* A chunk of which dask has lost track, so that nobody computes it: it is handed out
+  again.
 * A scheduler that dies: the run ends; what is finished is on disk.
 """
 
@@ -41,6 +43,7 @@ TICK = 0.2  # seconds between two looks at what was asked for here
 LOOK = 5.0  # seconds between two looks at the cluster
 ANSWER = 30.0  # seconds in which a scheduler that lives answers
 FETCH = 300.0  # seconds in which a result arrives, or is computed again
+IDLE = 30.0  # seconds of silence after which chunks that nobody computes are lost
 LONELY = 30.0  # seconds without workers after which the user is told
 CONNECT = 10.0  # seconds in which a scheduler that lives lets us in
 CLOSE = 5.0  # seconds for taking leave of a scheduler
@@ -111,12 +114,14 @@ class _Run:
         self._environments: dict[tuple, str] = {}
         self._running: dict[Future, Chunk] = {}
         self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._repeated: set[Chunk] = set()
         self._suspects: deque[Chunk] = deque()
         self._alone = False
         self._deadly: list[Chunk] = []
         self._error: BaseException | None = None
         self._stopping = False
         self._threads, self._looked, self._lonely = 0, -LOOK, 0.0
+        self._heard = time.monotonic()
 
     def finish(self) -> None:
         try:
@@ -179,7 +184,9 @@ class _Run:
             future = self._done.get(timeout=TICK)
         except queue.Empty:
             return
-        chunk = self._running.pop(future)
+        self._heard = time.monotonic()
+        if (chunk := self._running.pop(future, None)) is None:
+            return  # handed out again
         try:
             self._take(future, chunk)
         except BaseException:
@@ -219,10 +226,12 @@ class _Run:
             self._session.drop(chunk)
             self._session.stop.finish.set()
             self._error = self._error or error
-        elif alone:
-            self._deadly.append(chunk)
         else:
-            self._suspects.append(chunk)
+            self._suspect(chunk, alone)
+
+    def _suspect(self, chunk: Chunk, alone: bool) -> None:
+        """A chunk that ends workers: to be tried on its own, or tried on its own."""
+        (self._deadly if alone else self._suspects).append(chunk)
 
     def _environment(self, found: dict[str, str]) -> str:
         """Digest of a worker's environment; another one than here is told once."""
@@ -246,8 +255,13 @@ class _Run:
         self._looked = now
         try:
             self._threads = _threads(self._client)
+            idle = now - self._heard > IDLE and not any(
+                self._client.call_stack(keys=[f.key for f in self._running]).values()
+            )
         except (OSError, RuntimeError):
             raise Lost from None
+        if self._threads and idle:
+            self._hand_out_again()
         if self._threads:
             self._lonely = now
         elif self._lonely and now - self._lonely > LONELY:
@@ -255,6 +269,21 @@ class _Run:
             self._session.report.note(
                 f"no workers at {self._address}; waiting for them (Ctrl-C stops)"
             )
+
+    def _hand_out_again(self) -> None:
+        """Submit chunks anew that nobody computes; at the second time suspect them."""
+        chunks, futures = [*self._running.values()], [*self._running]
+        self._running.clear()
+        self._heard = time.monotonic()
+        self._client.cancel(futures, force=True)
+        self._alone, alone = False, self._alone
+        for chunk in chunks:
+            if chunk in self._repeated:
+                self._suspect(chunk, alone)
+                continue
+            self._repeated.add(chunk)
+            self._submit(chunk)
+            self._alone = alone
 
     def _stop_workers(self) -> None:
         """Let workers finish what they compute, and see whether any are left."""
