@@ -12,7 +12,7 @@ from rich.console import Console
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
 from statmech_attn.bpkr import saddle
-from statmech_attn.cli import learning_summary
+from statmech_attn.cli import print_summary
 
 
 def drawn_problem(seed):
@@ -184,7 +184,7 @@ def test_trained_weights_stand_beside_the_theory(problem):
     assert dataset.path_1.values.tolist() == ["0", "1", "2"]
     assert "head_score_trained" in dataset and "skip 1" in repr(dataset.attention_head)
     console = Console(file=io.StringIO(), width=200)
-    learning_summary.head_scores(dataset, console)
+    print_summary(dataset, console)
     said = console.file.getvalue()
     assert "trained weights have none: it is that of their initial values" in said
 
