@@ -18,19 +18,19 @@ def learning(table: ArraysTask) -> Learning:
         ValueError: it lacks an array, or its arrays do not fit.
     """
     how = table.model_dump(exclude={"name", "file", "seed"}, exclude_none=True)
-    given = arrays.load(table.file, **how)
-    choices = {VALIDATION: VALIDATION} if VALIDATION in given.sets else {}
-    sizes = {"n_train": len(given.Y), "n_test": len(given.Y_test)}
+    data = arrays.load(table.file, **how)
+    choices = {VALIDATION: VALIDATION} if VALIDATION in data.sets else {}
+    sizes = {"n_train": len(data.Y), "n_test": len(data.Y_test)}
     described = {"name": table.name} | how | sizes | table.inputs()
     return Learning(
-        given.xi,
-        given.Y,
-        given.xi_test,
-        given.Y_test,
-        given.heads,
+        data.xi,
+        data.Y,
+        data.xi_test,
+        data.Y_test,
+        data.heads,
         json.dumps(described),
-        given.sets,
+        data.sets,
         choices | {"published": arrays.FIRST},
-        names=given.names,
+        names=data.names,
         skip=table.skip,
     )

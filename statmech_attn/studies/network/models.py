@@ -116,59 +116,59 @@ def grid(
     return diagrams.Axes(tuple(scanned), tuple(scanned.values()), fixed, make)
 
 
-def only_beta(found: diagrams.Axes, kind: str) -> diagrams.Axes:
+def only_beta(axes: diagrams.Axes, kind: str) -> diagrams.Axes:
     """Refuse axes that a kind of study does not have; beta becomes an axis."""
-    extra = [name for name in found.names if name != "beta"]
+    extra = [name for name in axes.names if name != "beta"]
     if extra:
         raise ValueError(
             f"parameters.{extra[0]}: a {kind} study takes several beta only; "
             "give one number."
         )
-    return found
+    return axes
 
 
 def start(
-    run: StartSpec, made: Model, params: dmft.Parameters, repeat: int = 1
+    run: StartSpec, model: Model, params: dmft.Parameters, repeat: int = 1
 ) -> dmft.State:
     """Start states of flat points; the index of the start runs fastest."""
     index = np.tile(np.arange(repeat), params.beta.size // repeat)
-    return starts(run, made, params, index)
+    return starts(run, model, params, index)
 
 
 def starts(
-    run: StartSpec, made: Model, params: dmft.Parameters, index: np.ndarray
+    run: StartSpec, model: Model, params: dmft.Parameters, index: np.ndarray
 ) -> dmft.State:
     """Start states of flat points, each with an index of its random start."""
-    how = _how(run, made)
+    how = _how(run, model)
     if how == "checkpoint":
-        if made.file is None:
+        if model.file is None:
             raise ValueError(
                 'run.start: "checkpoint" needs a pattern file that holds one.'
             )
-        return dmft.from_checkpoint(made.net, params, made.file)
+        return dmft.from_checkpoint(model.net, params, model.file)
     if how == "token":
-        return dmft.from_row(made.net, params, run.row)
+        return dmft.from_row(model.net, params, run.row)
     key = jax.random.key(run.seed)
-    shape = (made.net.context, made.net.n_patterns)
+    shape = (model.net.context, model.net.n_patterns)
     draw = lambda i: jax.random.uniform(
         jax.random.fold_in(key, i), shape, minval=-1, maxval=1
     )
     windows = jnp.moveaxis(jax.vmap(draw)(jnp.asarray(index)), 0, -1)
-    return dmft.from_window(made.net, params, windows, 0)
+    return dmft.from_window(model.net, params, windows, 0)
 
 
-def describe_start(run: StartSpec, made: Model) -> str:
+def describe_start(run: StartSpec, model: Model) -> str:
     """The start in words; files with the same words start alike."""
-    how = _how(run, made)
+    how = _how(run, model)
     words = {"token": f"token {run.row}", "random": f"random {run.seed}"}.get(how, how)
     moved = getattr(run, "mean_field_transient", run.transient)
     return words + (f", {moved} mean-field steps later" if moved else "")
 
 
-def _how(run: StartSpec, made: Model) -> str:
+def _how(run: StartSpec, model: Model) -> str:
     """The kind of start; a file's checkpoint where it fits, else the token W^o_row."""
     if run.start is not None and not run.start.startswith("continue"):
         return run.start
-    checkpoint = made.file.checkpoint if made.file is not None else None
-    fits = checkpoint is not None and len(checkpoint[0]) == made.net.context
+    checkpoint = model.file.checkpoint if model.file is not None else None
+    fits = checkpoint is not None and len(checkpoint[0]) == model.net.context
     return "checkpoint" if fits else "token"

@@ -101,11 +101,11 @@ def of_network(study: DmftStudy) -> StudiedSystem:
     model, options = models.model(study.network), study.run
     net = model.net
     axes = models.axes(study.parameters, model.file)  # type: ignore[arg-type]
-    given = axes.fixed | axes.scanned
-    epsilon = float(np.max(given["epsilon"]))
+    values = axes.fixed | axes.scanned
+    epsilon = float(np.max(values["epsilon"]))
     starts = lambda params, numbers: models.starts(options, model, params, numbers)
     system, layout, dimension = dmft.system(net, epsilon), Windows(net), net.dimension
-    if "redrawn" in given:
+    if "redrawn" in values:
         system = dmft.sequential(net, epsilon)
         params = axes.at(np.zeros((1, len(axes.shape)), int))
         state = starts(params, np.zeros(1, int))

@@ -15,8 +15,8 @@ def work(study: SystemContinuationStudy) -> continuation.DiagramPlan:
     Raises:
         ValueError: an impossible setting.
     """
-    given = {n: x for n, x in study.parameters.items() if isinstance(x, float)}
-    values = {n: (given | study.begin)[n] for n in study.parameters}
+    numbers = {n: x for n, x in study.parameters.items() if isinstance(x, float)}
+    values = {n: (numbers | study.begin)[n] for n in study.parameters}
     studied = of_system(study, values)
     system, shown = studied.system, studied.section["value"]
     params = studied.axes.points()
