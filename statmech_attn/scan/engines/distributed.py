@@ -255,9 +255,7 @@ class _Run:
         self._looked = now
         try:
             self._threads = _threads(self._client)
-            idle = now - self._heard > IDLE and not any(
-                self._client.call_stack(keys=[f.key for f in self._running]).values()
-            )
+            idle = now - self._heard > IDLE and not self._computing()
         except (OSError, RuntimeError):
             raise Lost from None
         if self._threads and idle:
@@ -269,6 +267,11 @@ class _Run:
             self._session.report.note(
                 f"no workers at {self._address}; waiting for them (Ctrl-C stops)"
             )
+
+    def _computing(self) -> bool:
+        """Whether a worker is at one of the chunks."""
+        stacks: Any = self._client.call_stack(keys=[f.key for f in self._running])
+        return any(stacks.values())
 
     def _hand_out_again(self) -> None:
         """Submit chunks anew that nobody computes; at the second time suspect them."""
