@@ -28,7 +28,7 @@ def explore(
     export: Annotated[
         Path | None,
         typer.Option(
-            help="Write the page of one scan, with all that it shows, to this file "
+            help="Write the page of one file, with all that it shows, to this path "
             "instead: it needs no server."
         ),
     ] = None,

@@ -91,11 +91,15 @@ class File:
         """What the page shows of it: "line", "plane" or "pictures"."""
         return {1: "line", 2: "plane"}.get(len(self.axes), "pictures")
 
+    @property
+    def pictures(self) -> list[str]:
+        """Names of the pictures that it has."""
+        row = kinds.of_file(self.kind, self.dataset.dims)
+        return list(plotting.names(self.dataset)) if row and row.pictures else []
+
     def described(self) -> dict[str, Any]:
         """What the page needs to know of any file."""
         attributes = self.dataset.attrs
-        row = kinds.of_file(self.kind, self.dataset.dims)
-        drawn = bool(row and row.pictures)
         return {
             "name": self.path.name,
             "version": self.version,
@@ -105,8 +109,7 @@ class File:
             "study": str(attributes.get("study", "")),
             "finished": str(attributes.get("finished", "")),
             "package": str(attributes.get("package_version", "")),
-            "drawn": drawn,
-            "pictures": list(plotting.names(self.dataset)) if drawn else [],
+            "pictures": self.pictures,
             "fixed": _fixed(self.dataset),
         }
 

@@ -3,11 +3,13 @@
 import io
 import math
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from statmech_attn import plotting
 from statmech_attn.explore.files import File
@@ -19,7 +21,7 @@ FORMS = {
     "pdf": "application/pdf",
 }
 LARGEST = 2**29  # bytes of what is drawn
-_LOCK = threading.Lock()  # matplotlib's settings are those of the process
+DRAWING = threading.RLock()  # matplotlib's settings are those of the process
 
 
 class Limits(NamedTuple):
@@ -42,21 +44,37 @@ def picture(file: File, name: str, form: str, limits: Limits) -> bytes:
     Raises:
         ValueError: no such picture or form, or more than fits into memory.
     """
-    if form not in FORMS:
-        raise ValueError(f"form should be one of {', '.join(FORMS)}.")
     with file.lock:
         part = _part(file, limits)
         if part.nbytes > LARGEST:
             raise ValueError("So many points make no picture; zoom in first.")
         part = part.load()
     chosen = _chosen(file.dataset, name)
-    with _LOCK:
-        figures = plotting.pictures(part, [chosen])
-        figure = next(figures)[1]
+
+    def drawn() -> Figure:
+        figure = next(plotting.pictures(part, [chosen]))[1]
         _limit(figure, file, limits)
+        return figure
+
+    return written(drawn, form)
+
+
+def written(draw: Callable[[], Figure], form: str) -> bytes:
+    """A figure as the content of a file.
+
+    Args:
+        draw: gives the figure; one is drawn at a time.
+        form: any of `FORMS`.
+
+    Raises:
+        ValueError: no such form.
+    """
+    if form not in FORMS:
+        raise ValueError(f"form should be one of {', '.join(FORMS)}.")
+    with DRAWING:
         body = io.BytesIO()
         dpi, metadata = plotting.FORMATS[form]
-        figure.savefig(body, format=form, dpi=dpi, metadata=metadata)
+        draw().savefig(body, format=form, dpi=dpi, metadata=metadata)
     return body.getvalue()
 
 
@@ -121,7 +139,7 @@ def _part(file: File, limits: Limits) -> xr.Dataset:
     return dataset
 
 
-def _limit(figure: Any, file: File, limits: Limits) -> None:
+def _limit(figure: Figure, file: File, limits: Limits) -> None:
     """Show the same range of samples as the page."""
     if file.view == "line" and limits.bottom is not None and limits.top is not None:
         if math.isfinite(limits.bottom) and math.isfinite(limits.top):

@@ -70,10 +70,16 @@ class JobRequest(FileRequest):
     since: Which = 0
 
 
-class Picture(FileRequest):
-    """A request for a picture of a file, or of a part of it."""
+class Sheet(FileRequest):
+    """A request for a picture of a file: the number of a value for every choice."""
 
     name: str = ""
+    chosen: dict[str, Which] = Field(default_factory=dict)
+
+
+class Picture(Sheet):
+    """A request for a picture in a file of its own, of a part of a scan."""
+
     form: str = "png"
     low: Number | None = None
     high: Number | None = None
@@ -81,14 +87,8 @@ class Picture(FileRequest):
     top: Number | None = None
 
 
-class Sheet(FileRequest):
-    """A request for panels: the number of a value for every choice."""
-
-    chosen: dict[str, Which] = Field(default_factory=dict)
-
-
 class Solved(Sheet):
-    """A request for panels at values that the file does not hold."""
+    """A request for a picture at values that the file does not hold."""
 
     values: dict[str, Number]
     page: Which = 0

@@ -19,7 +19,6 @@ COMPUTED = {  # by what the points of a kind of file are computed
     "bifurcation": Live,
     "diagram": Live,
     "order-parameter": Solving,
-    "posterior": Solving,
 }
 
 
@@ -105,5 +104,5 @@ class ServedFile:
 
 
 def beside(sheet: Sheet, others: Sequence[ServedFile]) -> Sheet:
-    """A sheet with those of other files beside it."""
-    return sheet.beside([x.view for x in others if isinstance(x.view, Sheet)])
+    """A sheet with other files beside it."""
+    return sheet.beside([x.file for x in others if x.file is not None])

@@ -261,8 +261,12 @@ class Server:
         return _json(job.progress(message.since))
 
     def _picture(self, message: requests.Picture) -> Response:
-        file = self._chosen(message).require()
-        body = pictures.picture(file, message.name, message.form, _limits(message))
+        file, form = self._chosen(message).require(), message.form
+        if isinstance(self._chosen(message).view, Sheet):
+            draw = lambda: self._sheet(message).figure(message.name, message.chosen)
+            body = pictures.written(draw, form)
+        else:
+            body = pictures.picture(file, message.name, form, _limits(message))
         return Response(body, media_type=pictures.FORMS[message.form])
 
     def _script(self, message: requests.Picture) -> Response:
@@ -278,14 +282,14 @@ class Server:
         return _json({"overlays": overlays.over(view.file, others)})
 
     def _panels(self, message: requests.Sheet) -> Response:
-        return _json({"panels": self._sheet(message).panels(message.chosen)})
+        return _json(self._sheet(message).panels(message.name, message.chosen))
 
     def _solved(self, message: requests.Solved) -> Response:
         sheet, solving = self._sheet(message), self._chosen(message).live
         if not isinstance(solving, Solving):
             raise ValueError(self._chosen(message).why)
         point = solving.solved(message.values, message.page)
-        return _json({"panels": sheet.panels(message.chosen, point)})
+        return _json(sheet.panels(message.name, message.chosen, point))
 
     def _ready(self, but: int) -> list[ServedFile]:
         """The other files that have been opened."""

@@ -15,7 +15,6 @@ from statmech_attn import batches, studies
 from statmech_attn.bpkr import SaddlePoints
 from statmech_attn.explore.cancellation import Questions, Stoppable
 from statmech_attn.explore.files import File
-from statmech_attn.explore.learning import SOLVED
 from statmech_attn.explore.stored_study import study_of, Uncomputable
 from statmech_attn.storage import toml
 
@@ -27,7 +26,7 @@ class Solving:
     """Saddle points of the study of a file, one at a time.
 
     Args:
-        file: of kind order-parameter or posterior.
+        file: of kind order-parameter.
         allow_code: whether code that its study names may run.
 
     Raises:
@@ -41,9 +40,6 @@ class Solving:
             tree: dict[str, Any] = toml.loads(str(file.dataset.attrs.get("study", "")))
         except ValueError as error:
             raise Uncomputable(f"Nothing can be computed: {error}") from None
-        if file.kind == "posterior":
-            tree = tree | {"kind": "order-parameter"}
-            tree.pop("run", None)
         self.tree = tree
         self.study = study_of(file, tree, allow_code)
 
@@ -100,4 +96,4 @@ class Solving:
             for dim in dims
             if dim.startswith("path_")
         }
-        return xr.Dataset(variables, named | paths | values, {SOLVED: 1})
+        return xr.Dataset(variables, named | paths | values)

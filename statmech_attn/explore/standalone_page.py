@@ -1,7 +1,9 @@
-"""A scan as one document that needs no server: the same page with its data inside."""
+"""A file as one document that needs no server: the same page with its data inside."""
 
 import base64
 import gzip
+import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from statmech_attn.explore import page
 from statmech_attn.explore.files import File, packed
 from statmech_attn.explore.line import Line
 from statmech_attn.explore.plane import Plane
+from statmech_attn.explore.sheets import Sheet, sheet_of
 from statmech_attn.reporting import size
 
 
@@ -20,14 +23,15 @@ COLUMNS, ROWS = 4096, 1024  # of these cells
 POINTS = 100_000  # of a line that are written one by one; of more, columns of them
 NUMBERS = 6_000_000  # of all maps of a plane; of more, every so many rows and columns
 TOLD = 1000  # points whose sentences are written
+CONTENT = 20 * 2**20  # bytes of the panels of a file, before they are compressed
 STEPS = 65535  # of a sample, or of a value of a map, over the range of all
 
 
 def export(path: str | Path, target: str | Path, *, overwrite: bool = False) -> str:
-    """Write the page of a scan, with its data, to one file.
+    """Write the page of a result file, with its data, to one file.
 
     Args:
-        path: of the scan.
+        path: of the result.
         target: file that is written.
         overwrite: replace a file that is there.
 
@@ -35,8 +39,8 @@ def export(path: str | Path, target: str | Path, *, overwrite: bool = False) -> 
         How large it is, in words.
 
     Raises:
-        ValueError: no scan.
-        StorageError: the scan cannot be read, or the target is there already.
+        ValueError: a kind without pictures, or more panels than a page holds.
+        StorageError: the file cannot be read, or the target is there already.
 
     Example:
         `export("scan.h5", "scan.html")`
@@ -47,12 +51,6 @@ def export(path: str | Path, target: str | Path, *, overwrite: bool = False) -> 
     storage.check_place(target)
     file = File(path)
     try:
-        if file.view not in MAKERS:
-            raise ValueError(
-                f"{path}: is of the kind {file.kind}, whose pictures the explorer "
-                "makes while it is served; a page of its own holds a bifurcation or "
-                "diagram."
-            )
         header, arrays = MAKERS[file.view](file)
     finally:
         file.close()
@@ -122,7 +120,40 @@ def _told(plane: Plane) -> list[dict[str, Any]]:
     return list(distinct.values())
 
 
-MAKERS = {"line": _line, "plane": _plane}
+def _sheet(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """All pictures with all their choices; of many, with the first ones."""
+    sheet = sheet_of(file)
+    if sheet is None:
+        raise ValueError(f"{file.path}: files of kind {file.kind} have no pictures.")
+    for keywords in (True, False):
+        description = file.described() | sheet.described(keywords)
+        contents = _contents(sheet, description["drawings"])
+        if contents is not None:
+            description |= {"view": "sheet", "why": "", "state": "ready"}
+            return {"file": description, "contents": contents}, {}
+    raise ValueError(
+        f"{file.path}: its pictures are more than {size(CONTENT)}; draw them with "
+        "statmech-attn figure."
+    )
+
+
+def _contents(sheet: Sheet, drawings: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Panels by picture and numbers of its choices; none where they are too many."""
+    contents, room = {}, CONTENT
+    for drawing in drawings:
+        names = [choice["name"] for choice in drawing["choices"]]
+        counts = [range(len(choice["values"])) for choice in drawing["choices"]]
+        for numbers in itertools.product(*counts):
+            chosen = dict(zip(names, numbers, strict=True))
+            content = sheet.panels(drawing["name"], chosen)
+            room -= len(json.dumps(content))
+            if room < 0:
+                return None
+            contents["/".join(map(str, [drawing["name"], *numbers]))] = content
+    return contents
+
+
+MAKERS = {"line": _line, "plane": _plane, "pictures": _sheet}
 
 
 def _span(values: np.ndarray) -> list[float]:

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
         lyapunov_spectrum,
         phase_ribbon,
     )
-    from statmech_attn.plotting.comparison import agreement, finite_size
+    from statmech_attn.plotting.comparison import (
+        agreement,
+        differences_in_time,
+        finite_size,
+    )
     from statmech_attn.plotting.continuation import (
         bifurcation_curves,
         bifurcation_points,
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from statmech_attn.plotting.learning import (
         accuracy_against_width,
         alignment,
+        evidence_against_width,
         finite_width,
         growth,
         order_parameter_matrices,
@@ -115,9 +120,11 @@ __all__ = [
     "crosstalk_in_time",
     "cumulative_pruning",
     "describe_phase",
+    "differences_in_time",
     "DOUBLE",
     "draw",
     "error_against_examples",
+    "evidence_against_width",
     "evidence_and_validation",
     "exponent_map",
     "extensive_agreement",

@@ -17,17 +17,27 @@ from matplotlib.ticker import FixedLocator, NullFormatter
 
 from statmech_attn.comparison import LOGIT_LIMIT
 from statmech_attn.plotting import notes, sheets, style
-from statmech_attn.plotting.registry import pages_of_beta, picture
+from statmech_attn.plotting.registry import Beside, pages_of_beta, picture, values_of
 from statmech_attn.plotting.sheets import Given
 
 
 NAMED = 12  # so many values of beta are named on the axis, more are a scale
 LINEAR = "end of linear regime"
 RANGE = 1.0  # a linear-noise band wider than this says nothing about an overlap
+OBSERVABLES = ("m_o_se", "A")
 MARKERS = ("o", "s", "^", "v", "P", "X", "*", "h")
 
 
-@picture("simulation", "monte-carlo", pages=pages_of_beta)
+@picture(
+    "simulation",
+    "monte-carlo",
+    pages=pages_of_beta,
+    choices={
+        "observable": lambda dataset: OBSERVABLES,
+        "pattern": values_of("pattern"),
+    },
+    beside={"theory": Beside("trajectory", ("network", "start"))},
+)
 @style.styled
 def finite_size(
     simulation: xr.Dataset,
@@ -137,7 +147,7 @@ def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) 
     axis.set_ylim(-reach or -1.0, reach or 1.0)
 
 
-@picture("agreement", "comparison")
+@picture("agreement", "comparison", choices={"observable": lambda dataset: OBSERVABLES})
 @style.styled
 def agreement(
     dataset: xr.Dataset, *, observable: str = "A", axes: Given = None
@@ -216,6 +226,67 @@ def scaled(dataset: xr.Dataset, observable: str) -> xr.Dataset:
             "bias": np.sqrt(mean_square(bias)),
         }
     )
+
+
+@picture(
+    "differences",
+    "comparison",
+    pages=pages_of_beta,
+    choices={
+        "observable": lambda dataset: OBSERVABLES,
+        "pattern": lambda dataset: range(1, dataset.sizes["pattern"] + 1),
+    },
+)
+@style.styled
+def differences_in_time(
+    dataset: xr.Dataset,
+    *,
+    observable: str = "A",
+    pattern: int = 1,
+    tokens: int = 100,
+    sizes: int = 3,
+    axes: Given = None,
+) -> Figure:
+    """Simulation minus theory in standard errors at every token, and what is allowed.
+
+    Steps outside the linear regime, which the verdict leaves out, are grey.
+
+    Args:
+        dataset: a result of kind `comparison`; rows are its beta, columns its N.
+        observable: "A" or "m_o_se".
+        pattern: which component, counted from 1.
+        tokens: length of the window.
+        sizes: how many N are shown, the smallest ones.
+        axes: those to draw on, one for each beta and N, beta by beta.
+    """
+    n_spins, betas = dataset.n_spins.values[:sizes], dataset.beta.values
+    shape = len(betas), len(n_spins)
+    size = style.DOUBLE, 1.1 * len(betas) + 0.75
+    make = lambda: sheets.grid(*size, *shape, sharex=True, sharey="row")
+    sheet = sheets.sheet(axes, len(betas) * len(n_spins), make)
+    panels = np.array(sheet.axes).reshape(shape)
+    for row, beta in zip(panels, betas, strict=True):
+        for axis, n in zip(row, n_spins, strict=True):
+            point = dataset.sel(beta=beta, n_spins=n).isel(time=slice(tokens))
+            z = point[f"{observable}_z"].isel(pattern=pattern - 1).values
+            axis.plot(point.time, z, "o", ms=2.2, mew=0, color=style.BLUE)
+            for level in (-float(dataset.threshold), float(dataset.threshold)):
+                axis.axhline(level, color=style.BLACK, lw=0.7, ls="--")
+            outside = np.flatnonzero(~point.linear.values)
+            if outside.size:
+                ends = point.time.values[[outside[0], -1]]
+                axis.axvspan(*ends, color=style.PALE, alpha=0.5, lw=0, zorder=0)
+            axis.set_xlim(0, len(z))
+        row[0].set_ylabel(f"$z$ of {style.overlap(observable, pattern)}")
+        row[0].set_title(rf"$\beta = {beta:g}$", loc="left", pad=2.5)
+    for axis, n in zip(panels[0], n_spins, strict=True):
+        axis.set_title(f"$N = {scientific(n)}$", loc="right", pad=2.5)
+    for axis in panels[-1]:
+        axis.set_xlabel(style.WORDS["time"])
+    sheet.letters()
+    words = "dashed: what chance allows; grey: outside the linear regime"
+    sheet.note(notes.joined(words, notes.network(dataset)))
+    return sheet.figure
 
 
 def _differences(axis: Axes, dataset: xr.Dataset) -> None:

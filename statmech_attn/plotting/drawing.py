@@ -72,8 +72,19 @@ def names(dataset: xr.Dataset) -> dict[str, str]:
         `names(storage.read("scan.h5"))` gives such as
         `{"bifurcation": "bifurcation_diagram"}`.
     """
-    table = _table(dataset)
-    return {row.name: row.function for row in table if row.when(dataset)}
+    return {row.name: row.function for row in offered(dataset)}
+
+
+def offered(dataset: xr.Dataset) -> list[Picture]:
+    """The pictures that a result file has.
+
+    Args:
+        dataset: a result.
+
+    Raises:
+        ValueError: a kind of file that has no pictures.
+    """
+    return [row for row in _table(dataset) if row.when(dataset)]
 
 
 def _table(dataset: xr.Dataset) -> Sequence[Picture]:
@@ -129,9 +140,8 @@ def learning_pictures(
         "accuracy": {"posteriors": posteriors},
         "order_parameters": {"widths": widths},
     }
-    for picture in _table(dataset):
-        if picture.when(dataset):
-            yield picture.name, picture.draw(dataset, **options.get(picture.name, {}))
+    for picture in offered(dataset):
+        yield picture.name, picture.draw(dataset, **options.get(picture.name, {}))
 
 
 def pruning_pictures(dataset: xr.Dataset) -> Pictures:

@@ -6,6 +6,7 @@ Takes files of the kinds `extensive`, `extensive-simulation` and `capacity`
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -15,7 +16,13 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.comparison import MARKERS, scientific
-from statmech_attn.plotting.registry import has, Pages, pages_of, picture
+from statmech_attn.plotting.registry import (
+    Beside,
+    has,
+    Pages,
+    pages_of,
+    picture,
+)
 from statmech_attn.plotting.sheets import Given
 
 
@@ -74,7 +81,22 @@ def _note(dataset: xr.Dataset, *more: str) -> str:
     return "\n".join(filter(None, lines))
 
 
-@picture("overlaps", "extensive", "extensive-simulation", pages=pages)
+def _patterns(dataset: xr.Dataset) -> list[int]:
+    return list(range(1, dataset.sizes["pattern"] + 1))
+
+
+@picture(
+    "overlaps",
+    "extensive",
+    "extensive-simulation",
+    pages=pages,
+    choices={"pattern": _patterns},
+    beside={
+        "simulation": Beside(
+            "extensive-simulation", ("network", "ensemble", "start", "context")
+        )
+    },
+)
 @style.styled
 def overlaps_in_time(
     dataset: xr.Dataset,
@@ -179,8 +201,15 @@ def crosstalk_in_time(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     return sheet.figure
 
 
-@picture("correlations", "extensive", when=has("C"), pages=pages)
-@picture("correlations", "extensive-simulation", when=has("C_mean"), pages=pages)
+def _of_two_times(dataset: xr.Dataset) -> list[str]:
+    return [name for name in TWO_TIMES if {name, f"{name}_mean"} & set(dataset)]
+
+
+CHOSEN: dict[str, Any] = {"pages": pages, "choices": {"name": _of_two_times}}
+
+
+@picture("correlations", "extensive", when=has("C"), **CHOSEN)
+@picture("correlations", "extensive-simulation", when=has("C_mean"), **CHOSEN)
 @style.styled
 def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Figure:
     """An order parameter of two times as a picture, a panel for every point.
@@ -197,7 +226,7 @@ def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Fi
     points = flat(dataset).isel(n_spins=-1, missing_dims="ignore")
     stored = f"{name}_mean" if f"{name}_mean" in points else name
     if stored not in points:
-        available = [n for n in TWO_TIMES if {n, f"{n}_mean"} & set(points)]
+        available = _of_two_times(points)
         raise ValueError(
             f"no order parameter {name!r} of two times; this file has "
             f"{', '.join(available) or 'none: compute it with run.two_times'}."
@@ -232,7 +261,11 @@ def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Fi
     return sheet.figure
 
 
-@picture("capacity", "capacity")
+@picture(
+    "capacity",
+    "capacity",
+    beside={"spins": Beside("capacity-spins", ())},
+)
 @style.styled
 def capacities(
     dataset: xr.Dataset, spins: xr.Dataset | None = None, *, ax: Axes | None = None

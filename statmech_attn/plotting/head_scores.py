@@ -10,34 +10,55 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn.plotting import sheets, style
-from statmech_attn.plotting.registry import picture
+from statmech_attn.plotting import images, sheets, style
+from statmech_attn.plotting.registry import picture, temperatures, values_of
 
 
 MANY = 24  # heads whose names are turned
 
 
+def _has_scores(dataset: xr.Dataset) -> bool:
+    """Whether a file of a theory has scores, and is none of images of a split."""
+    return "head_score" in dataset and not images.are_chosen(dataset)
+
+
 @picture("head_scores", "head-scores")
+@picture(
+    "head_scores",
+    "order-parameter",
+    "posterior",
+    when=_has_scores,
+    pages=temperatures,
+    choices={"width": values_of("width")},
+)
 @style.styled
-def head_scores(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+def head_scores(
+    dataset: xr.Dataset, *, width: float | None = None, ax: Axes | None = None
+) -> Figure:
     """Score of every head with its error and floor, and the trained weights'.
 
     The floor is the score of a head that f does not read.
 
     Args:
-        dataset: scores of heads.
+        dataset: scores of heads, or order parameters at one temperature.
+        width: of order parameters, the smallest one when omitted.
         ax: one to draw on.
     """
+    if "temperature" in dataset.dims:
+        dataset = dataset.squeeze("temperature")
+    if "width" in dataset.head_score.dims:
+        dataset = dataset.sel(width=dataset.width[0] if width is None else width)
     count = dataset.sizes["attention_head"]
     width = min(style.DOUBLE, max(style.SINGLE, 1.0 + 0.2 * count))
     sheet = sheets.single(ax, width, 2.5)
     (axis,) = sheet.axes
     places = np.arange(count)
+    known = "head_score_stderr" in dataset
     axis.bar(
         places,
         dataset.head_score,
         0.7,
-        yerr=dataset.head_score_stderr.values,
+        yerr=dataset.head_score_stderr.values if known else None,
         color=style.SKY,
         error_kw={"elinewidth": 0.8, "capsize": 1.5},
         label="theory",

@@ -4,7 +4,9 @@ Takes files of kind `order-parameter`, with files of kind `posterior` beside the
 comparison files of both (docs/hdf5.md), at one temperature.
 """
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -15,7 +17,13 @@ from matplotlib.ticker import NullLocator
 from statmech_attn.bpkr import estimates
 from statmech_attn.comparison import sampled_by
 from statmech_attn.plotting import images, notes, sheets, style
-from statmech_attn.plotting.registry import picture, temperatures
+from statmech_attn.plotting.registry import (
+    Beside,
+    has,
+    picture,
+    temperatures,
+    values_of,
+)
 from statmech_attn.plotting.sheets import Given
 from statmech_attn.statistics import share_error
 
@@ -45,12 +53,27 @@ def named(name: str) -> str:
     return estimates.estimate(name).words
 
 
+def _layers(dataset: xr.Dataset) -> list[int]:
+    """Layers in which the paths of an order parameter begin."""
+    found = (re.fullmatch(r"U_(\d+)", str(name)) for name in dataset)
+    return [int(name[1]) for name in found if name]
+
+
 def _plain(dataset: xr.Dataset) -> bool:
     """Whether it is not one of images of a split, which has figures of its own."""
     return not images.are_chosen(dataset)
 
 
-@picture("accuracy", "order-parameter", when=_plain, pages=temperatures)
+SAMPLED = Beside("posterior", ("task", "prior"), several=True)
+
+
+@picture(
+    "accuracy",
+    "order-parameter",
+    when=_plain,
+    pages=temperatures,
+    beside={"posteriors": SAMPLED},
+)
 @picture("accuracy", "posterior", pages=temperatures)
 @style.styled
 def accuracy_against_width(
@@ -82,7 +105,8 @@ def accuracy_against_width(
         axis.vlines(dataset.width, *bars, color=style.BLACK, lw=0.8)
         if "accuracy_corrected" in dataset:
             _line(axis, dataset.width, dataset.accuracy_corrected, "corrected")
-    for posterior in map(_one_temperature, posteriors):
+    for posterior in posteriors:
+        posterior = _at_temperature(posterior, dataset)
         name = sampled_by(posterior)
         accuracy, error = posterior.accuracy, posterior.accuracy_stderr
         _bars(axis, posterior.width, accuracy, error, name)
@@ -94,6 +118,34 @@ def accuracy_against_width(
     of_tests = "" if "method" in dataset.attrs else "of the test set (saddle point) or "
     bars = f"bars: standard errors {of_tests}of sampling"
     sheet.note(f"{bars}\n{notes.task(dataset)}")
+    return sheet.figure
+
+
+@picture("evidence", "order-parameter", when=has("log_evidence"))
+@style.styled
+def evidence_against_width(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """ln p(Y) of the training labels against N, a line for each temperature.
+
+    Args:
+        dataset: a result of kind `order-parameter`.
+        ax: one to draw on.
+    """
+    sheet = sheets.single(ax, style.SINGLE, 2.6)
+    (axis,) = sheet.axes
+    for i, T in enumerate(np.atleast_1d(dataset.temperature.values)):
+        axis.plot(
+            dataset.width,
+            dataset.log_evidence.isel(temperature=i, missing_dims="ignore"),
+            "o-",
+            color=style.SERIES[i % len(style.SERIES)],
+            label=f"$T = {T:g}$",
+        )
+    axis.set_xscale("log")
+    axis.set_xlabel(style.WORDS["width"])
+    axis.set_ylabel(r"$\ln p(Y)$ of the training labels")
+    axis.margins(0.05, 0.08)
+    sheet.legend(4)
+    sheet.note(notes.task(dataset))
     return sheet.figure
 
 
@@ -133,17 +185,28 @@ def denoising_path(dataset: xr.Dataset) -> int:
     return int(pairs.argmax())
 
 
-@picture("order_parameters", "order-parameter", when=_plain, pages=temperatures)
-@picture("order_parameters", "posterior", pages=temperatures)
+MATRIX: dict[str, Any] = {
+    "pages": temperatures,
+    "choices": {"widths": values_of("width"), "layer": _layers},
+}
+
+
+@picture("order_parameters", "order-parameter", when=_plain, **MATRIX)
+@picture("order_parameters", "posterior", **MATRIX)
 @style.styled
 def order_parameter_matrices(
-    dataset: xr.Dataset, *, widths: Sequence[float] | None = None, axes: Given = None
+    dataset: xr.Dataset,
+    *,
+    widths: float | Sequence[float] | None = None,
+    layer: int = 1,
+    axes: Given = None,
 ) -> Figure:
-    """U_1 as matrices over pairs of paths, one panel for each width.
+    """Order parameters U as matrices over pairs of paths, one panel for each width.
 
     Args:
         dataset: a result of kind `order-parameter`.
         widths: which; the smallest, the middle one and the largest when omitted.
+        layer: that the paths begin in, 1 for those through the whole network.
         axes: those to draw on, one for each width.
     """
     dataset = _one_temperature(dataset)
@@ -151,14 +214,18 @@ def order_parameter_matrices(
         count = dataset.sizes["width"]
         chosen = sorted({0, count // 2, count - 1})
         widths = [float(dataset.width[i]) for i in chosen]
+    widths = np.atleast_1d(widths).tolist()
     count = len(widths)
     make = lambda: sheets.grid(1.0 + 2.0 * count, 2.5, 1, count)
     sheet = sheets.sheet(axes, count, make)
-    names = dataset.path_1.values
+    names = dataset[f"path_{layer}"].values
     for axis, width in zip(sheet.axes, widths, strict=True):
-        U = dataset.U_1.sel(width=width).values
+        at_width = dataset.sel(width=width)
+        U = at_width[f"U_{layer}"].values
         reach = np.abs(U).max()
         image = axis.imshow(U, cmap="RdBu_r", vmin=-reach, vmax=reach)
+        if f"U_{layer}_stderr" in at_width:
+            style.with_errors(image, at_width[f"U_{layer}_stderr"].values)
         bar = sheet.figure.colorbar(image, ax=axis, shrink=0.75, pad=0.03)
         if axis is sheet.axes[-1]:
             bar.set_label(r"$U_{\pi\pi^\prime}$")
@@ -190,7 +257,13 @@ def _write_numbers(axis: Axes, U, reach: float) -> None:
         )
 
 
-@picture("alignment", "order-parameter", when=_plain, pages=temperatures)
+@picture(
+    "alignment",
+    "order-parameter",
+    when=_plain,
+    pages=temperatures,
+    choices={"width": values_of("width")},
+)
 @style.styled
 def alignment(
     dataset: xr.Dataset,
@@ -232,6 +305,7 @@ def alignment(
     "order-parameter",
     when=lambda dataset: "path_kernel" in dataset and _plain(dataset),
     pages=temperatures,
+    choices={"width": values_of("width")},
 )
 @style.styled
 def path_kernels(
@@ -479,6 +553,13 @@ def growth(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     sheet.axes[0].legend(loc="upper left")
     sheet.letters()
     return sheet.figure
+
+
+def _at_temperature(posterior: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
+    """Samples at the temperature of a theory, where they have several."""
+    if posterior.sizes.get("temperature", 1) == 1:
+        return _one_temperature(posterior)
+    return posterior.sel(temperature=float(theory.temperature))
 
 
 def _one_temperature(dataset: xr.Dataset) -> xr.Dataset:

@@ -22,8 +22,14 @@ from statmech_attn.plotting.images import (
     SETS,
     size_words,
 )
-from statmech_attn.plotting.learning import alignment, look, named, path_kernels
-from statmech_attn.plotting.registry import picture
+from statmech_attn.plotting.learning import (
+    alignment,
+    look,
+    named,
+    path_kernels,
+    SAMPLED,
+)
+from statmech_attn.plotting.registry import picture, values_of
 from statmech_attn.plotting.sheets import Given
 from statmech_attn.statistics import mean_of_known
 from statmech_attn.storage import toml
@@ -67,7 +73,12 @@ def one_shot_pictures(
         yield "kernels", one_shot_kernels(theories[0])
 
 
-@picture("accuracy", "order-parameter", when=images.are_chosen)
+@picture(
+    "accuracy",
+    "order-parameter",
+    when=images.are_chosen,
+    beside={"posteriors": SAMPLED},
+)
 @style.styled
 def one_shot_accuracy(
     theories: xr.Dataset | Sequence[xr.Dataset],
@@ -249,7 +260,12 @@ def over_trainings(
     return joined[0].copy(data=mean), joined[0].copy(data=error)
 
 
-@picture("order_parameters", "order-parameter", when=images.are_chosen)
+@picture(
+    "order_parameters",
+    "order-parameter",
+    when=images.are_chosen,
+    beside={"posteriors": SAMPLED},
+)
 @style.styled
 def one_shot_matrices(
     theory: xr.Dataset,
@@ -363,7 +379,12 @@ def _group(axis: Axes, names: Sequence[str]) -> None:
     axis.tick_params(length=0)
 
 
-@picture("alignment", "order-parameter", when=images.are_chosen)
+@picture(
+    "alignment",
+    "order-parameter",
+    when=images.are_chosen,
+    choices={"width": values_of("width")},
+)
 @style.styled
 def one_shot_alignment(
     theory: xr.Dataset, *, width: float | None = None, ax: Axes | None = None

@@ -7,9 +7,10 @@
 A row of `kinds` names the modules whose figures its files have.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -58,6 +59,25 @@ def pages_of_beta(dataset: xr.Dataset) -> Pages:
     return pages_of(dataset, "beta")
 
 
+def values_of(name: str) -> Callable[[xr.Dataset], Sequence[Any]]:
+    """Values of a coordinate of a file, among which a keyword can be chosen."""
+    return lambda dataset: np.atleast_1d(dataset[name].values).tolist()
+
+
+class Beside(NamedTuple):
+    """Another file that a picture draws as well.
+
+    Attributes:
+        kind: of the file.
+        same: attributes that it has in common with the file of the picture.
+        several: whether there may be any number of them, in a list.
+    """
+
+    kind: str
+    same: tuple[str, ...]
+    several: bool = False
+
+
 class Picture(NamedTuple):
     """A picture of a file.
 
@@ -66,12 +86,16 @@ class Picture(NamedTuple):
         draw: function of a data set that gives a figure.
         when: which files have it.
         pages: parts of a file that have one each, with the endings of their names.
+        choices: keywords of the function that a reader may choose, with their values.
+        beside: keywords of the function that take other files.
     """
 
     name: str
     draw: Callable[..., Figure]
     when: Callable[[xr.Dataset], bool] = lambda dataset: True
     pages: Callable[[xr.Dataset], Pages] = one_page
+    choices: Mapping[str, Callable[[xr.Dataset], Sequence[Any]]] = {}
+    beside: Mapping[str, Beside] = {}
 
     @property
     def function(self) -> str:
@@ -87,17 +111,19 @@ def picture(
     *of: str,
     when: Callable[[xr.Dataset], bool] = lambda dataset: True,
     pages: Callable[[xr.Dataset], Pages] = one_page,
+    choices: Mapping[str, Callable[[xr.Dataset], Sequence[Any]]] = {},
+    beside: Mapping[str, Beside] = {},
 ) -> Callable[[Drawing], Drawing]:
     """Register a drawing function as a picture of kinds of file.
 
     Args:
-        name: see `Picture`, as of `when` and `pages`.
+        name: see `Picture`, as of the others.
         of: kinds of file.
     """
 
     def register(draw: Drawing) -> Drawing:
         for kind in of:
-            row = Picture(name, draw, when, pages)
+            row = Picture(name, draw, when, pages, choices, beside)
             _REGISTERED.setdefault(kind, []).append(row)
         return draw
 

@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from statmech_attn.dynamics import PHASES
 from statmech_attn.storage import replaced, require_replaceable
@@ -208,6 +209,11 @@ def matrix_ticks(axis: Axes, names) -> None:
     axis.set_xticks(positions, names[: len(positions)], rotation=90, fontsize=7)
     axis.set_yticks(positions, names[: len(positions)], fontsize=7)
     axis.tick_params(length=0)
+
+
+def with_errors(image: AxesImage, errors: np.ndarray) -> None:
+    """Errors of the entries of a matrix, which the page of the explorer tells."""
+    image.errors = errors  # type: ignore[attr-defined]
 
 
 def floors(axis: Axes, values) -> None:

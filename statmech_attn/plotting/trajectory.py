@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from statmech_attn.dynamics import autocorrelation, power_spectrum
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.phases import describe_phase
-from statmech_attn.plotting.registry import pages_of_beta, picture
+from statmech_attn.plotting.registry import pages_of_beta, picture, values_of
 from statmech_attn.plotting.sheets import Given
 
 
@@ -28,7 +28,10 @@ POWER = "$P(f)$ (token)"  # per cycle/token, and cycles count as pure numbers
 EMPTY = 1e-16  # power of rounding, relative to the strongest line
 
 
-@picture("trajectories", "trajectory", pages=pages_of_beta)
+PATTERN = {"pattern": values_of("pattern")}
+
+
+@picture("trajectories", "trajectory", pages=pages_of_beta, choices=PATTERN)
 @style.styled
 def trajectory_windows(
     dataset: xr.Dataset,
@@ -139,7 +142,7 @@ def _pairs(axes: list[Axes], columns: int, count: int) -> list[Axes]:
     return panels[: 2 * count]
 
 
-@picture("spectra", "trajectory", pages=pages_of_beta)
+@picture("spectra", "trajectory", pages=pages_of_beta, choices=PATTERN)
 @style.styled
 def spectra(
     dataset: xr.Dataset,

@@ -5,8 +5,8 @@ import { test } from "node:test";
 
 const load = (name) => import(`${process.env.PAGE}/${name}`);
 const { cellOf, Embedded } = await load("source.js");
-const { digits, quantity, symbol, axisWords, duration, typeset } = await load("text.js");
-const { LogScale, NameScale, Scale, tickText, within } = await load("plot.js");
+const { digits, quantity, runs, symbol, axisWords, duration, typeset } = await load("text.js");
+const { LogScale, Scale, tickText, within } = await load("plot.js");
 const { place, ramp } = await load("colours.js");
 const { unpacked } = await load("packed.js");
 const { nearest } = await load("panels.js");
@@ -37,7 +37,6 @@ test("ticks lie inside, a few of them", () => {
     assert.equal(new Set(texts).size, texts.length);
   }
   assert.deepEqual(new LogScale(5, 2000, 0, 300).ticks(), [10, 30, 100, 300, 1000]);
-  assert.deepEqual(new NameScale(["a", "b", "c", "d"], 0, 40, 20).ticks(), [0, 2]);
 });
 
 test("a window stays within its limits", () => {
@@ -60,6 +59,7 @@ test("numbers in words", () => {
     ["3·10⁷", "10⁻⁵", "10⁶", "−2·10⁻⁷", "0.5"]);
   assert.equal(axisWords({ words: "inverse temperature", symbol: "β", unit: "" }),
     "inverse temperature β");
+  assert.deepEqual(runs("m^{o,SE}_{1} of t"), [["m", 0], ["o,SE", 1], ["1", -1], [" of t", 0]]);
   assert.equal(duration(125), "2 min 5 s");
 });
 
@@ -82,7 +82,8 @@ test("messages are unpacked", () => {
 });
 
 test("the nearest target, if any is near", () => {
-  const targets = [{ x: 10, y: 10 }, { x: 100, y: 10, half: 20 }];
+  const targets = [{ x: 10, y: 10 }, { x: 100, y: 10, half: [20, 20] },
+    { x: 10, y: 12, half: [50, 0], behind: 8 }];
   assert.equal(nearest(targets, [14, 8]), 0);
   assert.equal(nearest(targets, [115, 25]), 1);
   assert.equal(nearest(targets, [50, 80]), -1);

@@ -107,7 +107,7 @@ def swept(line, tmp_path_factory) -> Path:
 def address(henon, line, plane, swept):
     from statmech_attn.explore import Explorer
 
-    theory = [RESULTS / f"one_shot_{n}-0-laptop.h5" for n in ("theory", "exact")]
+    theory = [RESULTS / f"one_shot_{n}-0-laptop.h5" for n in ("saddle", "exact")]
     files = [henon, line, plane, *theory, swept]
     with Explorer(files, allow_code=True, warm=False) as explorer:
         yield explorer.address
@@ -118,9 +118,10 @@ VIEWS = {  # of the files above
     "overlay": "#file=1",
     "plane": "#file=2",
     "theory": "#file=3",
-    "pictures": "#file=5",
+    "matrix": "#file=4&picture=order_parameters",
+    "hysteresis": "#file=5",
 }
-DRAWN = "#over[data-drawn]:visible, #panels[data-drawn], #panels img"
+DRAWN = "#over[data-drawn]:visible, #panels[data-drawn]"
 
 
 def shown(tab, address: str, view: str = "") -> dict:
@@ -336,29 +337,55 @@ def test_axe_has_no_complaint(tab, address, view, theme):
 
 
 def test_panels_tell_of_their_numbers_by_pointer_and_keyboard(tab, address):
-    tab.goto(f"{address}#file=3&c.width=50")
+    tab.goto(f"{address}#file=4&picture=order_parameters")
     canvas = tab.locator("#panels canvas[tabindex]").first
     tab.locator("#panels[data-drawn]").wait_for(timeout=60_000)
-    stored = storage.read(RESULTS / "one_shot_theory-0-laptop.h5")
-    U_1 = stored.U_1.sel(width=50, temperature=0.05)
+    stored = storage.read(RESULTS / "one_shot_exact-0-laptop.h5").squeeze()
     names = [str(x) for x in stored.path_1.values]
     canvas.focus()
     tab.keyboard.press("ArrowRight")
     told = tab.locator("#panels .told").first
-    assert told.inner_text().startswith(f"paths {names[0]} and {names[0]}: saddle")
-    assert float(told.inner_text().split()[-1]) == pytest.approx(
-        float(U_1[0, 0]), rel=1e-4
-    )
+    assert told.inner_text().startswith(f"path π′ {names[0]}, path π {names[0]}: ")
+    value, error = told.inner_text().split()[-3::2]
+    assert float(error) == pytest.approx(float(stored.U_1_stderr[0, 0]), rel=0.6)
+    assert abs(float(value) - float(stored.U_1[0, 0])) <= float(error)
     tab.keyboard.press("ArrowDown")
-    assert told.inner_text().startswith(f"paths {names[1]} and {names[0]}: saddle")
+    assert told.inner_text().startswith(f"path π′ {names[0]}, path π {names[1]}: ")
     box = canvas.bounding_box()
-    tab.mouse.move(box["x"] + 76, box["y"] + 12)
-    assert told.inner_text().startswith(f"paths {names[0]} and {names[0]}")
-    tab.locator("#choice-matrix").select_option("U_2")
-    tab.locator("figcaption", has_text="U₂").wait_for(timeout=20_000)
-    assert "c.matrix=U_2" in tab.evaluate("location.hash")
-    tab.locator("#choice-width").press("End")
-    until_address_has(tab, "c.width=10000")
+    tab.mouse.move(box["x"] + 76, box["y"] + 16)
+    assert told.inner_text().startswith(f"path π′ {names[0]}, path π {names[0]}: ")
+    tab.locator("#choice-layer").press("End")
+    until_address_has(tab, "c.layer=2")
+    tab.locator("#panels[data-drawn*='layer\":1']").wait_for(timeout=20_000)
+    tab.locator("#picture").select_option("accuracy")
+    until_address_has(tab, "picture=accuracy")
+    assert tab.locator("#panels figure").count() == 1
+
+
+def test_theory_and_samples_that_are_open_together_are_compared(tab, address):
+    tab.goto(f"{address}#file=3&picture=comparison/finite_width")
+    tab.locator("#panels[data-drawn]").wait_for(timeout=60_000)
+    legend = tab.locator("#sheet > .legend").inner_text()
+    assert "saddle point" in legend and "exact law" in legend
+    assert tab.locator("#panels figure").count() == 3
+
+
+def test_an_exported_file_of_any_kind_needs_no_server(tab, tmp_path):
+    from statmech_attn.explore import export
+
+    target = tmp_path / "exact.html"
+    export(RESULTS / "one_shot_exact-0-laptop.h5", target)
+    asked = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(f"{target.as_uri()}#picture=order_parameters&c.layer=2")
+    tab.locator("#panels[data-drawn]").wait_for(timeout=20_000)
+    tab.locator("#panels canvas[tabindex]").focus()
+    tab.keyboard.press("ArrowRight")
+    assert tab.locator("#panels .told").inner_text().startswith("path π′ 1, path π 1: ")
+    tab.locator("#picture").select_option("accuracy")
+    tab.locator("#panels[data-drawn*=accuracy]").wait_for(timeout=20_000)
+    assert tab.locator("#share").is_hidden()
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in asked)
 
 
 def test_other_files_are_drawn_over_a_scan(tab, address):

@@ -1,4 +1,4 @@
-"""Panels of theories, comparisons and pruning hold what the files hold."""
+"""Files as panels: pictures, pages and choices, points between, files beside."""
 
 import threading
 from pathlib import Path
@@ -8,198 +8,246 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 
-from statmech_attn import comparison, storage
-from statmech_attn.explore import overlays
+from statmech_attn import plotting, storage
+from statmech_attn.explore import overlays, sheets
 from statmech_attn.explore.files import File
-from statmech_attn.explore.learning import Learned, SOLVED
-from statmech_attn.explore.sheets import Sheet, sheet_of
-from statmech_attn.explore.time_series import Growing, InTime
+from statmech_attn.explore.sheets import joined, Sheet, sheet_of
+from statmech_attn.plotting import panels, registry
 
 
 RESULTS = Path(__file__).resolve().parents[2] / "paper_figs" / "results"
 
 
 @pytest.fixture(scope="module")
-def sheets():
-    """Sheets of files of the repository, by name."""
-    names = ("saddle-0", "exact-0", "weights-0", "theory-0", "pruning_exact")
-    files = {name: File(RESULTS / f"one_shot_{name}-laptop.h5") for name in names}
-    yield {name: sheet_of(file) for name, file in files.items()}
-    for file in files.values():
+def files():
+    """Files of the repository, by name."""
+    names = ("saddle-0", "exact-0", "weights-0", "theory-0", "pruning")
+    opened = {name: File(RESULTS / f"one_shot_{name}-laptop.h5") for name in names}
+    yield opened
+    for file in opened.values():
         file.close()
 
 
-def captions(panels: list[dict[str, Any]]) -> list[str]:
-    return [panel["caption"] for panel in panels]
-
-
-def test_estimates_of_one_problem_are_told_together(sheets):
-    others = [sheets[name] for name in ("exact-0", "theory-0", "weights-0")]
-    panels = sheets["saddle-0"].beside(others).panels({"matrix": 1})
-    matrix, scores = panels[0], panels[1]
-    words = ["saddle point", "exact law", "weights (NUTS)"]
-    assert [layer["words"] for layer in matrix["layers"]] == words
-    assert [row["words"] for row in scores["rows"]] == words
-    assert matrix["rows"] == matrix["columns"] == [str(i) for i in range(1, 5)]
-    exact = storage.read(RESULTS / "one_shot_exact-0-laptop.h5").squeeze()
-    values, error = (
-        np.array(matrix["layers"][1][name]) for name in ("values", "error")
+def held(dataset: xr.Dataset, source: str = "") -> Any:
+    """A file that was never written."""
+    return SimpleNamespace(
+        dataset=dataset,
+        kind=dataset.attrs["kind"],
+        lock=threading.RLock(),
+        source=source or dataset.attrs["kind"],
+        version=1,
+        pictures=True,
     )
-    assert np.allclose(values, exact.U_2, rtol=1e-6)
-    assert np.allclose(error, exact.U_2_stderr, rtol=1e-6)
 
 
-def test_a_point_that_was_computed_stands_beside_stored_ones(sheets):
-    sheet = sheets["theory-0"]
-    stored = storage.read(RESULTS / "one_shot_theory-0-laptop.h5")
-    point = stored.isel(width=1, temperature=1)[["U_1", "accuracy", "head_score"]]
-    point = point.assign(head_score_floor=0.5 * point.head_score)
-    point = point.assign_coords(width=33.0, temperature=0.3)
-    point = point.assign(accuracy=0.5).assign_attrs({SOLVED: 1})
-    panels = sheet.panels({}, point)
-    assert [x["words"] for x in panels[0]["layers"]] == [f"saddle point, {SOLVED}"]
-    (scores,) = [x for x in panels if x["caption"] == "Head scores"]
-    *_, floor = scores["rows"]
-    assert floor["words"] == "floor: f does not read the head"
-    assert np.allclose(floor["y"], point.head_score_floor, rtol=1e-5)
-    assert captions(panels)[1:3] == [
-        "Test accuracy against width, nearest stored temperature 0.25",
-        "Test accuracy against temperature, nearest stored width 20",
+def marks(content: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [
+        x for panel in content["panels"] for x in panel["marks"] if x["type"] == kind
     ]
-    *_, ring = panels[1]["rows"]
-    assert (ring["look"], ring["x"], ring["y"]) == ("ring", [33.0], [0.5])
-    assert panels[1]["rows"][0]["x"] == stored.width.values.tolist()
-    accuracy = stored.accuracy.sel(temperature=0.25).values
-    assert np.allclose(panels[1]["rows"][0]["y"], accuracy)
 
 
-def test_a_comparison_of_estimates_has_their_verdicts(sheets):
-    files = [sheets[name].file.dataset for name in ("saddle-0", "exact-0")]
-    compared = comparison.compare(*(file.load() for file in files))
-    file = SimpleNamespace(dataset=compared, kind="comparison", lock=threading.RLock())
-    panels = Learned(file).panels({})  # type: ignore[arg-type]
-    assert [x["words"] for x in panels[0]["layers"]][0] == "saddle point"
-    *_, last = panels
-    assert last["names"][0] == "saddle point" and "exact law: reference" in last["note"]
-    z = compared.largest_z.squeeze().values
-    assert np.allclose(last["rows"][0]["y"], z)
+def theory(widths=(10.0, 20.0, 50.0), temperatures=(0.25, 1.0)) -> xr.Dataset:
+    """Order parameters of two paths, of made numbers."""
+    rng, over = np.random.default_rng(0), ("width", "temperature")
+    shape = len(widths), len(temperatures)
+    pair = ("path_1", "path_1_pair")
+    return xr.Dataset(
+        {
+            "U_1": ((*over, *pair), rng.normal(size=(*shape, 2, 2))),
+            "accuracy": (over, rng.uniform(size=shape)),
+            "accuracy_gp": (("temperature",), rng.uniform(size=shape[1])),
+            "kernel_overlap": ((*over, "rank"), rng.uniform(size=(*shape, 3))),
+            "kernel_overlap_gp": (("rank",), rng.uniform(size=3)),
+        },
+        {
+            "width": list(widths),
+            "temperature": list(temperatures),
+            "path_1": ["1-1", "2-1"],
+            "path_1_pair": ["1-1", "2-1"],
+        },
+        {"kind": "order-parameter", "task": "{}", "prior": "{}"},
+    )
 
 
-def test_pruning_is_shown_training_by_training(sheets):
-    stored = storage.read(RESULTS / "one_shot_pruning_exact-laptop.h5")
-    panels = sheets["pruning_exact"].panels({"restart": 2, "test_set": 3})
-    part = stored.sel(restart=2, test_set="mnist")
-    assert panels[1]["levels"] == [["all heads", float(part.accuracy_sets)]]
-    assert np.allclose(panels[1]["rows"][0]["y"], part.accuracy_pruned)
-    by_words = {row["words"]: row for row in panels[0]["rows"]}
-    assert list(by_words) == [
-        "saddle point",
-        "exact law",
-        "trained network",
-        "magnitude",
+def test_every_kept_result_offers_its_pictures_with_pages_and_choices():
+    for path in RESULTS.glob("one_shot_*.h5"):
+        file = File(path)
+        drawings = sheet_of(file).described()["drawings"]
+        assert [row["name"] for row in drawings] == list(plotting.names(file.dataset))
+        for row in drawings:
+            assert row["told"].endswith(".")
+            assert all(len(c["values"]) == len(c["labels"]) for c in row["choices"])
+        file.close()
+
+
+def test_panels_are_those_of_the_figure_of_this_name(files):
+    figure = dict(plotting.pictures(storage.read(files["pruning"].path)))[
+        "pruned_heads"
     ]
-    trained = part.pruning_score.sel(order="trained")
-    assert np.allclose(by_words["trained network"]["y"], trained)
+    assert Sheet(files["pruning"]).panels("pruned_heads") == panels.content(figure)
+
+
+def test_pages_and_keywords_are_chosen_by_number():
+    file = held(theory())
+    sheet = Sheet(file)
+    chosen = {"width": 2, "temperature": 1}
+    (cells,) = marks(sheet.panels("order_parameters", chosen), "cells")
+    expected = file.dataset.U_1.sel(width=50, temperature=1.0)
+    assert np.allclose(cells["values"], expected, rtol=1e-6)
+    bars, limit = marks(sheet.panels("alignment", chosen), "bars")
+    assert np.allclose(bars["top"], file.dataset.kernel_overlap[2, 1], rtol=1e-6)
+    assert np.allclose(limit["top"], file.dataset.kernel_overlap_gp, rtol=1e-6)
+
+
+def test_a_picture_is_drawn_once_for_all_who_ask(monkeypatch):
+    sheet = Sheet(held(theory()))
+    first = sheet.panels("accuracy", {"temperature": 1})
+    monkeypatch.setattr(Sheet, "figure", None)
+    assert sheet.beside([]).panels("accuracy", {"temperature": 1}) is first
+
+
+def test_a_point_that_was_computed_stands_among_stored_ones():
+    stored = theory()
+    point = (
+        theory((33.0,), (0.25,)).isel(width=0, temperature=0).drop_vars("accuracy_gp")
+    )
+    point["accuracy"] = 0.5
+    sheet = Sheet(held(stored))
+    content = sheet.panels("accuracy", {"temperature": 0}, point)
+    (curve,) = [x for x in marks(content, "line") if len(x["x"]) == 4]
+    assert curve["x"] == [10.0, 20.0, 33.0, 50.0] and curve["y"][2] == 0.5
+    assert np.allclose(np.delete(curve["y"], 2), stored.accuracy[:, 0], rtol=1e-6)
+    (place,) = marks(content, "place")
+    assert (place["value"], place["words"]) == (33.0, "computed here")
+    (cells,) = marks(sheet.panels("order_parameters", {}, point), "cells")
+    assert np.allclose(cells["values"], point.U_1, rtol=1e-6)
+
+
+def test_at_another_temperature_only_the_point_is_known():
+    stored = theory()
+    point = theory((33.0,), (0.5,)).isel(width=0, temperature=0)
+    together = joined(stored, point)
+    assert together.width.values.tolist() == [33.0]
+    assert np.isnan(together.accuracy_gp) and together.accuracy == point.accuracy
+    assert (together.kernel_overlap_gp == stored.kernel_overlap_gp).all()
 
 
 @pytest.mark.parametrize(
-    "chosen, said",
+    "name, chosen, said",
     (
-        ({"beta": 0}, "chosen: there is no 'beta'."),
-        ({"matrix": 2}, "should be below 2."),
+        ("accuracy", {"beta": 0}, "chosen: there is no 'beta'."),
+        ("accuracy", {"temperature": 2}, "should be below 2."),
+        ("poem", {}, "picture should be one of accuracy, order_parameters"),
     ),
 )
-def test_choices_that_are_not_there_are_refused(sheets, chosen, said):
-    with pytest.raises(ValueError, match=said):
-        sheets["saddle-0"].panels(chosen)
+def test_choices_that_are_not_there_are_refused_in_one_line(name, chosen, said):
+    with pytest.raises(ValueError, match=said) as refusal:
+        Sheet(held(theory())).panels(name, chosen)
+    assert "\n" not in str(refusal.value)
 
 
-def held(kind: str, variables: dict[str, Any], **attributes: Any) -> InTime:
-    """A sheet of a file that was never written, of one beta."""
-    coordinates: dict[str, Any] = {"beta": [1.5], "pattern": [1, 2]}
-    if kind != "trajectory":
-        coordinates["n_spins"] = [100, 400]
-    dataset = xr.Dataset(variables, coordinates)
-    dataset.attrs = {"network": "n", "start": "s", "kind": kind} | attributes
-    file = SimpleNamespace(
-        dataset=dataset, kind=kind, lock=threading.RLock(), source=kind
-    )
-    return InTime(file)  # type: ignore[arg-type]
+def test_what_is_larger_than_a_picture_may_be_is_refused(monkeypatch):
+    monkeypatch.setattr(sheets, "LARGEST", 100)
+    with pytest.raises(ValueError, match="more than fits into a picture"):
+        Sheet(held(theory())).panels("accuracy")
 
 
-def test_theory_and_simulation_are_shown_with_band_errors_and_verdict():
-    rng, shape = np.random.default_rng(0), (1, 6, 2)
-    point, sized = ("beta", "time", "pattern"), ("n_spins", "beta", "time", "pattern")
-    A, noise = rng.normal(size=shape), rng.uniform(0.5, 1, shape)
-    mean, stderr, spread, z = rng.uniform(size=(4, 2, *shape))
-    theory = held("trajectory", {"A": (point, A), "A_noise_std": (point, noise)})
-    simulation = held(
-        "monte-carlo",
-        {
-            "A_mean": (sized, mean),
-            "A_stderr": (sized, stderr),
-            "A_spread": (sized, spread),
-        },
-        runs=40,
-    )
-    linear = np.ones((2, 1, 6), bool)
-    linear[:, :, 4:] = False
-    compared = held(
-        "comparison",
-        {
-            "A_z": (sized, z),
-            "linear": (("n_spins", "beta", "time"), linear),
-            "threshold": 3.5,
-            "verdict": (("beta",), [0]),
-            "largest_z": (("n_spins", "beta"), [[1.0], [2.0]]),
-            "largest_limit_z": (("beta",), [0.7]),
-        },
-    )
-    sheet = simulation.beside([compared, theory])
-    chosen = {"n_spins": 1, "pattern": 1}
-    means, differences, spreads, against_n = sheet.panels(chosen)
-    band, line, dots = means["rows"]
-    assert np.allclose(band["error"], noise[0, :, 1] / 20)
-    assert np.allclose(line["y"], A[0, :, 1])
-    assert np.allclose(dots["y"], mean[1, 0, :, 1])
-    assert np.allclose(dots["error"], stderr[1, 0, :, 1])
-    assert np.allclose(differences["rows"][0]["y"], z[1, 0, :, 1])
-    assert differences["shaded"] == [["not linear", 4, 6]]
-    assert "agrees" in differences["note"] and "at 4 steps" in differences["note"]
-    assert np.allclose(spreads["rows"][0]["y"], spread[1, 0, :, 1])
-    assert against_n["rows"][0]["y"] == [1.0, 2.0]
-    assert len(theory.panels({})) == 1  # alone it has no simulation
-    other = held("trajectory", {"A": (point, A)}, start="elsewhere")
-    assert len(simulation.beside([other]).panels(chosen)[0]["rows"]) == 1
+def test_estimates_of_one_problem_are_compared(files):
+    others = [files[name] for name in ("exact-0", "weights-0")]
+    sheet = Sheet(files["saddle-0"]).beside(others)
+    content = sheet.panels("comparison/finite_width")
+    words = [entry["words"] for entry in content["legend"]]
+    assert words == ["saddle point", "exact law", "weights (NUTS)"]
+    exact = storage.read(files["exact-0"].path).squeeze()
+    (accuracy,) = [
+        x for x in content["panels"][2]["marks"] if x["words"] == "exact law"
+    ]
+    assert np.allclose(accuracy["y"], exact.accuracy, rtol=1e-6)
+    low, high = accuracy["error"]
+    assert np.allclose((high[0] - low[0]) / 2, exact.accuracy_stderr, rtol=1e-5)
+    assert "comparison/finite_width" not in Sheet(files["saddle-0"]).offers()
+    other = Sheet(files["theory-0"]).beside([held(theory())])  # of no sampled weights
+    assert not [name for name in other.offers() if "/" in name]
 
 
-def test_growing_patterns_are_compared_by_their_own_errors():
-    rng, shape = np.random.default_rng(1), (2, 5, 2)
-    A, error = rng.uniform(size=(2, *shape))
-    mean, stderr, spread = rng.uniform(size=(3, 2, *shape))
-    point = ("alpha", "time", "pattern")
+def test_samples_of_the_same_task_are_drawn_beside_the_theory(monkeypatch):
+    monkeypatch.setattr(Sheet, "_comparison", lambda self: None)  # of whole files
+    sampled = theory().isel(temperature=[1])[["U_1", "accuracy"]]
+    sampled["accuracy_stderr"] = 0.01 * sampled.accuracy
+    sampled.attrs |= {"kind": "posterior", "method": "order-parameter"}
+    of_another = sampled.assign_attrs(task="another")
+    sheet = Sheet(held(theory((10.0,), (1.0,))))
+    count = lambda *files: len(marks(sheet.beside(files).panels("accuracy"), "line"))
+    alone = count()
+    assert count(held(sampled)) == alone + 1
+    assert count(held(of_another, "other")) == alone
+
+
+def simulated() -> tuple[xr.Dataset, xr.Dataset]:
+    """Theory and simulation of made numbers: one beta, two N, two patterns."""
+    rng, point = np.random.default_rng(0), ("beta", "time", "pattern")
     sized = ("n_spins", *point)
-    grid = {"alpha": [0.1, 0.2], "pattern": [1, 2]}
-    alike = {"network": "n", "ensemble": "e", "start": "s", "context": 4, "samples": 9}
+    grid = {"beta": [1.5], "pattern": [1, 2], "time": np.arange(6)}
+    alike = {"network": "n", "start": "s"}
+    overlap, noise = rng.normal(size=(1, 6, 2)), rng.uniform(0.1, 0.5, (1, 6, 2))
+    theory = xr.Dataset(
+        {"m_o_se": (point, overlap), "m_o_se_noise_std": (point, noise)},
+        grid,
+        alike | {"kind": "trajectory"},
+    )
+    names = ("m_o_se_mean", "m_o_se_spread", "A_mean", "A_spread")
+    values = {name: (sized, rng.uniform(size=(2, 1, 6, 2))) for name in names}
+    simulation = xr.Dataset(
+        values, grid | {"n_spins": [100, 400]}, alike | {"kind": "monte-carlo"}
+    )
+    simulation["all_runs"] = ("all_runs", np.arange(9))
+    return theory, simulation
 
-    def sheet(kind, variables, **more):
-        dataset = xr.Dataset(variables, grid | more, alike)
-        lock = threading.RLock()
-        return Growing(SimpleNamespace(dataset=dataset, kind=kind, lock=lock))  # type: ignore[arg-type]
 
-    theory = sheet("extensive", {"A": (point, A), "A_error": (point, error)})
-    measured = {"A_mean": mean, "A_stderr": stderr, "A_spread": spread}
-    variables = {name: (sized, values) for name, values in measured.items()}
-    simulation = sheet("extensive-simulation", variables, n_spins=[100, 400])
-    chosen = {"alpha": 1, "pattern": 1, "n_spins": 1}
-    means, spreads, differences = theory.beside([simulation]).panels(chosen)
-    assert np.allclose(means["rows"][0]["error"], error[1, :, 1])
-    assert np.allclose(means["rows"][1]["y"], mean[1, 1, :, 1])
-    assert np.allclose(spreads["rows"][0]["y"], spread[1, 1, :, 1])
-    z = (mean[1, 1] - A[1]) / np.hypot(stderr[1, 1], error[1])
-    assert np.allclose(differences["rows"][0]["y"], z[:, 1])
-    assert len(theory.panels({"alpha": 1})) == 1
+def test_the_noise_band_of_a_theory_is_drawn_beside_a_simulation():
+    theory, simulation = simulated()
+    sheet = Sheet(held(simulation)).beside([held(theory)])
+    content = sheet.panels("simulation", {"pattern": 1})
+    _, second = content["panels"]
+    (band,) = [mark for mark in second["marks"] if mark["type"] == "band"]
+    half = theory.m_o_se_noise_std.values[0, :, 1] / 20
+    assert np.allclose(np.subtract(band["high"], band["low"]), 2 * half, rtol=1e-4)
+    mean = simulation.m_o_se_mean.values[1, 0, :, 1]
+    assert numbers_in(second, mean)
+    elsewhere = held(theory.assign_attrs(start="elsewhere"))
+    alone = Sheet(held(simulation)).beside([elsewhere]).panels("simulation")
+    assert "mean field, N → ∞" not in [entry["words"] for entry in alone["legend"]]
+
+
+def numbers_in(panel: dict[str, Any], values: np.ndarray) -> bool:
+    """Whether a line of a panel has these numbers."""
+    lines = [mark["y"] for mark in panel["marks"] if mark["type"] == "line"]
+    return any(
+        np.allclose(y, values, rtol=1e-6) for y in lines if len(y) == len(values)
+    )
+
+
+def test_pages_are_named_after_what_is_on_them():
+    _, simulation = simulated()
+    many = xr.concat([simulation.assign_coords(beta=[b]) for b in range(8)], "beta")
+    offer = Sheet(held(many)).offers()["simulation"]
+    (pages,) = [choice for choice in offer.choices if choice.name == "page"]
+    assert list(pages.labels) == ["β = 0 to 5", "β = 6 to 7"]
+
+
+def test_a_figure_that_is_not_read_is_shown_as_an_image(monkeypatch):
+    def circle(dataset):
+        figure = Figure()
+        figure.subplots().add_patch(Circle((0, 0), 1))
+        return figure
+
+    circle.__doc__ = "A circle."
+    row = registry.Picture("circle", circle)
+    monkeypatch.setattr("statmech_attn.plotting.drawing.offered", lambda data: [row])
+    assert Sheet(held(theory())).panels("circle") == {"image": True}
 
 
 def test_branches_are_drawn_over_scans_of_their_parameter():
@@ -258,7 +306,7 @@ def test_shares_of_basins_add_up():
     assert cells[1]["parts"][0]["words"] == "periodic, period 4"
 
 
-def test_the_server_gives_panels_and_overlays(page, make_page):
+def test_the_server_gives_panels_pictures_and_overlays(page, make_page):
     pytest.importorskip("starlette")
     from statmech_attn.explore.explorer import Explorer
 
@@ -267,40 +315,25 @@ def test_the_server_gives_panels_and_overlays(page, make_page):
     paths = [RESULTS / f"one_shot_{name}-laptop.h5" for name in ("saddle-0", "exact-0")]
     with Explorer(paths, warm=False) as explorer:
         asking = make_page(explorer.address)
-        file, _ = asking.ready()
-        assert file["view"] == "sheet" and file["choices"][0]["values"] == [10.0]
-        (told, *_) = asking("panels", chosen={"matrix": 1}).told["panels"]
-        assert [layer["words"] for layer in told["layers"]] == [
-            "saddle point",
-            "exact law",
-        ]
-        assert asking("panels", chosen={"matrix": -1}).status == 400
+        ask = lambda name, asked: asking.send(
+            f"api/{name}", asked, Origin=asking.origin
+        )
+        saddle, exact = asking.ready()
+        assert saddle["view"] == "sheet"
+        names = [row["name"] for row in saddle["drawings"]]
+        assert names[-1] == "comparison/finite_width"
+        told = ask(
+            "panels", dict(file=1, name="order_parameters", chosen={"layer": 1})
+        ).told
+        stored = storage.read(paths[1]).squeeze()
+        assert np.allclose(
+            told["panels"][0]["marks"][0]["values"], stored.U_2, rtol=1e-6
+        )
+        assert ask("panels", dict(name="accuracy", chosen={"page": -1})).status == 400
+        assert ask("panels", dict(name="poem")).status == 400
         assert asking("overlays").told == {"error": "This file is no scan."}
+        drawn = ask("picture", dict(name="comparison/finite_width", form="svg"))
+        assert drawn.headers["Content-Type"] == "image/svg+xml" and drawn.status == 200
         values = {"width": 20.0, "temperature": 0.5}
-        answer = asking("solved", values=values)  # trained networks are not there
-        assert answer.status == 400 and answer.told["error"] == file["why"]
-
-
-def test_the_page_offers_what_the_files_together_have():
-    pytest.importorskip("starlette")
-    from statmech_attn.explore.served_file import ServedFile
-
-    values = np.zeros((1, 6, 2))
-    measured = {
-        "A_mean": (("n_spins", "beta", "time", "pattern"), np.zeros((2, 1, 6, 2)))
-    }
-    theory, simulation = ServedFile(Path("theory.h5")), ServedFile(Path("spins.h5"))
-    theory.view = held("trajectory", {"A": (("beta", "time", "pattern"), values)})
-    simulation.view = held("monte-carlo", measured, runs=2)
-    theory.file = SimpleNamespace(described=dict)  # type: ignore[assignment]
-    theory.state = "ready"
-    alone, both = theory.described([]), theory.described([simulation])
-    names = lambda told: [choice["name"] for choice in told["choices"]]
-    assert "n_spins" in names(both) and "n_spins" not in names(alone)
-
-
-def test_every_sheet_says_what_can_be_chosen(sheets):
-    for sheet in sheets.values():
-        assert isinstance(sheet, Sheet)
-        choices = sheet.described()["choices"]
-        assert all(choice["values"] for choice in choices)
+        answer = ask("solved", dict(name="accuracy", values=values))
+        assert answer.status == 400 and answer.told["error"] == saddle["why"]

@@ -19,7 +19,7 @@ EXPECTED = {
     "orbits": {"trajectories", "spectra", "planes"},
     "measured": {"running_lyapunov"},
     "simulation": {"simulation"},
-    "agreeing": {"agreement"},
+    "agreeing": {"agreement", "differences"},
     "learned": {"accuracy", "order_parameters", "alignment", "kernels"},
     "sampled": {"accuracy", "order_parameters"},
     "side_by_side": {"finite_width"},

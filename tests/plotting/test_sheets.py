@@ -29,7 +29,9 @@ PANELS = {  # of every function, for the data that it is given here
     "critical_curves": (3, "branches"),
     "crosstalk_in_time": (2, "growing"),
     "cumulative_pruning": (2, "one_shot_pruning"),
+    "differences_in_time": (4, "agreeing"),
     "error_against_examples": (2, "curve"),
+    "evidence_against_width": (1, "evident"),
     "evidence_and_validation": (2, "selected"),
     "exponent_map": (1, "plane"),
     "extensive_agreement": (2, "growing_compared"),
@@ -95,6 +97,12 @@ def with_kernels(theory):
     theory["kernel"] = ("width", "temperature", *over), everywhere
     theory["kernel_gp"] = over, shared
     return theory
+
+
+@pytest.fixture
+def evident(learned):
+    """Order parameters with their evidence, of made numbers."""
+    return learned.assign(log_evidence=-10 * learned.accuracy)
 
 
 @pytest.fixture

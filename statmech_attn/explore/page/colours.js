@@ -26,6 +26,32 @@ export function rgb(hex) {
   return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 }
 
+// A colour between two.
+export function mix(one, other, share) {
+  return one.map((x, i) => Math.round(x + share * (other[i] - x)));
+}
+
+const bright = (colour) => {
+  const [r, g, b] = colour.map((x) => (x / 255 <= 0.04 ? x / 3295 : ((x / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+
+// A colour of the printed page where it is drawn here: greys turn with the page, others
+// are moved towards its ink until they stand out as much as the contrast says.
+export function themed(hex, contrast = dark() ? 4.5 : 3) {
+  const colour = rgb(hex);
+  const [page, ink] = [css("--panel"), css("--ink")].map(rgb);
+  if (colour.every((x) => Math.abs(x - colour[0]) < 8)) {
+    return `rgb(${mix(ink, page, colour[0] / 255).join(" ")})`;
+  }
+  for (let share = 0; share < 1; share += 0.05) {
+    const moved = mix(colour, ink, share);
+    const [low, high] = [bright(moved), bright(page)].sort((a, b) => a - b);
+    if ((high + 0.05) / (low + 0.05) >= contrast) return `rgb(${moved.join(" ")})`;
+  }
+  return css("--ink");
+}
+
 // A table of 256 colours, [r, g, b] each.
 export function ramp(kind) {
   const stops = (kind === "sign" ? SIGN : AMOUNT).map(rgb);

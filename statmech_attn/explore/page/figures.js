@@ -1,26 +1,6 @@
-// Pictures of the package: of a file that has no view of its own, and of the view.
+// Pictures of the package: of what is in view.
 
-import { byId, element, save } from "./text.js";
-
-export class PicturesView {
-  constructor(file, number, source, stage) {
-    Object.assign(this, { file, number, source, stage });
-  }
-
-  async load() {
-    const holder = element("div", { id: "panels" });
-    this.stage.replaceChildren(holder);
-    if (!this.file.pictures.length) {
-      holder.append(element("p", { class: "quiet" }, "This kind of file has no pictures."));
-    }
-    for (const name of this.file.pictures) {
-      const drawn = await this.source.ask("picture", { file: this.number, name, form: "png" });
-      const image = element("img", { alt: `${this.file.kind}: ${name}` });
-      image.src = URL.createObjectURL(drawn);
-      holder.append(element("figure", {}, image, element("figcaption", {}, name)));
-    }
-  }
-}
+import { byId, save } from "./text.js";
 
 // Of the buttons below "Picture of this view".
 export async function share(source, form, view) {
@@ -30,7 +10,7 @@ export async function share(source, form, view) {
     ? { low: view.window.x[0], high: view.window.x[1], bottom: view.window.y[0], top: view.window.y[1] }
     : {};
   const asked = {
-    file: view.number, name: byId("figure").value, form: form === "py" ? "pdf" : form, ...limits,
+    file: view.number, name: view.picture ?? "", chosen: view.chosen ?? {}, form: form === "py" ? "pdf" : form, ...limits,
   };
   const stem = view.file.name.replace(/\.[^.]*$/, "");
   try {

@@ -1,7 +1,7 @@
 // The page: files, the view of one of them, and the address that holds it.
 
 import { dark } from "./colours.js";
-import { PicturesView, share } from "./figures.js";
+import { share } from "./figures.js";
 import { LineView } from "./line.js";
 import { PartPanel } from "./part.js";
 import { PlaneView } from "./plane.js";
@@ -151,20 +151,20 @@ class Page {
     byId("point").hidden = !isDiagram;
     byId("part").hidden = byId("others").hidden = true;
     byId("box").hidden ||= !this.source.computes || Boolean(file.why);
-    byId("share").hidden = !this.source.computes || !file.drawn;
+    byId("share").hidden = !this.source.computes || !file.pictures.length;
     byId("choice").hidden = file.view !== "plane";
-    const figures = isDiagram ? file.pictures.slice(0, 1) : file.pictures;
-    byId("figure").replaceChildren(...figures.map((name) => element("option", {}, name)));
-    byId("which").hidden = figures.length < 2;
   }
 
-  // A file that is no scan: its panels, or else the figures of the package.
+  // A file that is no scan: the panels of its figures.
   showPanels(file, number, asked) {
     const holder = byId("sheet");
-    this.view = file.view === "sheet"
-      ? new SheetView(file, number, this.source, holder, this.points.page, () => this.write())
-      : new PicturesView(file, number, this.source, holder);
-    this.view.read?.(asked);
+    if (file.view !== "sheet") {
+      this.view = { file, number };
+      holder.append(element("p", { class: "quiet" }, "This kind of file has no pictures."));
+      return;
+    }
+    this.view = new SheetView(file, number, this.source, holder, this.points.page, () => this.write());
+    this.view.read(asked);
     this.view.load().catch((error) => this.say(error.message));
     this.write();
   }

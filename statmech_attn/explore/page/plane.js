@@ -3,7 +3,7 @@
 import { PHASES, css, dark, place, ramp, rgb } from "./colours.js";
 import { drawOverlays, overlayLegend } from "./overlays.js";
 import { Scale, colourBar, drawAxes, fitted, swatch } from "./plot.js";
-import { axisWords } from "./text.js";
+import { axisWords, symbol } from "./text.js";
 
 export class PlaneView {
   constructor(file, number, source, base, over) {
@@ -164,6 +164,6 @@ export class PlaneView {
     if (!this.map || this.map.variable !== this.variable) return overlayLegend(this.overlays);
     const { symbol: sign, unit } = this.chosen;
     const words = `${sign}${unit ? ` (${unit})` : ""}`;
-    return [colourBar(colours, this.map.range, words), ...overlayLegend(this.overlays)];
+    return [colourBar(colours, this.map.range, symbol(words)), ...overlayLegend(this.overlays)];
   }
 }

@@ -1,7 +1,7 @@
 // Scales, axes and how a window of a diagram is moved.
 
 import { css, ramp } from "./colours.js";
-import { digits, element, raise, symbol } from "./text.js";
+import { digits, element, nodes, raise, symbol, write } from "./text.js";
 
 export class Scale {
   // Values low..high to pixels from..to; with theta logarithmic beyond -theta..theta.
@@ -76,24 +76,6 @@ export class LogScale {
   }
 
   text(tick) { return tickText(tick, tick); }
-}
-
-// Names at even places, counted from 0; a name needs so many pixels.
-export class NameScale {
-  constructor(names, from, to, needed) {
-    Object.assign(this, { names, from, to, needed });
-    this.plain = new Scale(-0.5, names.length - 0.5, from, to);
-    this.step = Math.abs(to - from) / names.length;
-  }
-
-  at(value) { return this.plain.at(value); }
-
-  ticks() {
-    const apart = Math.ceil(this.needed / this.step);
-    return [...this.names.keys()].filter((i) => i % apart === 0);
-  }
-
-  text(tick) { return symbol(this.names[tick]); }
 }
 
 export function tickText(value, span) {
@@ -171,7 +153,7 @@ export function drawAxes(context, {
       context.translate(13, (top + bottom) / 2);
       context.rotate(-Math.PI / 2);
       context.textAlign = "center";
-      context.fillText(yWords, 0, 0);
+      yWords.split("\n").forEach((words, i) => write(context, words, 0, 14 * i));
       context.restore();
     }
   }
@@ -181,7 +163,7 @@ export function drawAxes(context, {
 function plainText(context, text, x, y) {
   context.textAlign = "center";
   context.textBaseline = "top";
-  context.fillText(text, x, y);
+  write(context, text, x, y);
 }
 
 // Text that ends at a place below the axis, read from the lower left.
@@ -202,16 +184,17 @@ export function swatch(colour, words, shape = "") {
   return element("span", {}, mark, symbol(words));
 }
 
-// The colours of a table between two values, as an entry of a legend.
+// Colours between two values, as an entry of a legend.
+//   kind: name of a table of 256 colours, or the table.
 export function colourBar(kind, [low, high], words) {
   const bar = element("canvas", { width: 256, height: 1, "aria-hidden": true });
   const context = bar.getContext("2d");
-  ramp(kind).forEach((colour, i) => {
+  (Array.isArray(kind) ? kind : ramp(kind)).forEach((colour, i) => {
     context.fillStyle = `rgb(${colour.join(" ")})`;
     context.fillRect(i, 0, 1, 1);
   });
   const ends = [low, high].map((v) => tickText(Number(v.toPrecision(3)), high - low));
-  return element("span", {}, symbol(words), " ", ends[0], bar, ends[1],
+  return element("span", {}, ...nodes(words), " ", ends[0], bar, ends[1],
     kind === "logarithm" ? ", logarithmic" : "");
 }
 

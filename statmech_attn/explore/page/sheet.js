@@ -1,8 +1,10 @@
-// Files that are seen as panels: theory of learning, comparisons, pruning.
+// Files that are seen as panels: the figures of the package, one at a time.
 // Choices are made by sliders and lists; between stored values the server computes.
 
-import { drawPanel, nearest, panelLegend } from "./panels.js";
-import { element, symbol, typeset } from "./text.js";
+import { drawPanel, legendOf, nearest, scalesOf } from "./panels.js";
+import { element, nodes, symbol } from "./text.js";
+
+const MANY = 6;  // panels from which they are drawn smaller
 
 const STEPS = 1000;  // of a slider between stored values
 const NEAR_STORED = 8;  // steps within which it takes the stored value
@@ -44,14 +46,20 @@ export class SheetView {
   constructor(file, number, source, holder, page, changed) {
     Object.assign(this, { file, number, source, holder, page, changed });
     this.names = [];
-    this.values = Object.fromEntries(file.choices.map((c) => [c.name, c.values[c.first]]));
+    this.picture = file.drawings[0].name;
+    this.values = {};
     this.drawings = [];
     this.computes = source.computes && !file.why;
   }
 
+  get drawing() { return this.file.drawings.find(({ name }) => name === this.picture); }
+
+  value({ name, values, first }) { return this.values[name] ?? values[first]; }
+
   // Choices that an address names.
   read(asked) {
-    for (const { name, values, between } of this.file.choices) {
+    if (this.file.drawings.some(({ name }) => name === asked.get("picture"))) this.picture = asked.get("picture");
+    for (const { name, values, between } of this.drawing.choices) {
       const text = asked.get(`c.${name}`);
       if (text === null) continue;
       const value = typeof values[0] === "string" ? text : Number(text);
@@ -60,45 +68,73 @@ export class SheetView {
   }
 
   write(asked) {
-    for (const { name, values, first } of this.file.choices) {
-      if (this.values[name] !== values[first]) asked.set(`c.${name}`, this.values[name]);
+    if (this.picture !== this.file.drawings[0].name) asked.set("picture", this.picture);
+    for (const choice of this.drawing.choices) {
+      const value = this.value(choice);
+      if (value !== choice.values[choice.first]) asked.set(`c.${choice.name}`, value);
     }
+  }
+
+  // The numbers of what is chosen; of a value that is not stored none.
+  get chosen() {
+    const numbers = this.drawing.choices.map((choice) => [choice.name, choice.values.indexOf(this.value(choice))]);
+    return Object.fromEntries(numbers.filter(([, number]) => number >= 0));
   }
 
   build() {
-    const controls = this.file.choices.map((choice) => this.control(choice));
+    const pictures = element("select", { id: "picture" },
+      ...this.file.drawings.map(({ name, words }) => element("option", { value: name }, words)));
+    pictures.value = this.picture;
+    pictures.addEventListener("change", () => {
+      this.picture = pictures.value;
+      this.load().catch((error) => this.say(error.message));
+    });
+    this.controls = element("div", { class: "controls" });
     this.told = element("p", { id: "solved", role: "status" });
-    const asks = this.file.choices.some(({ between }) => between) && this.source.computes;
-    const why = asks && this.file.why
-      ? element("p", { class: "quiet" }, `Between stored values: ${this.file.why}`) : "";
+    this.why = element("p", { class: "quiet" });
+    this.words = element("p", { class: "quiet" });
+    this.legend = element("p", { class: "legend" });
     this.panels = element("div", { id: "panels" });
-    this.holder.replaceChildren(
-      element("form", { id: "choices", "aria-label": "Choices",
-        onsubmit: (event) => event.preventDefault() }, ...controls.filter(Boolean)),
-      why, this.told, this.panels);
+    this.note = element("p", { class: "quiet", id: "note" });
+    const form = element("form", { id: "choices", "aria-label": "Choices",
+      onsubmit: (event) => event.preventDefault() },
+      element("div", {}, element("label", { for: "picture" }, "picture"), pictures), this.controls);
+    this.holder.replaceChildren(form, this.words, this.why, this.told, this.legend, this.panels, this.note);
   }
 
-  control({ name, words, values, labels, between }) {
+  // Controls of the picture that is chosen.
+  choose() {
+    const { choices, told, name } = this.drawing;
+    if (this.built === name) return;
+    this.built = name;
+    this.controls.replaceChildren(...choices.map((choice) => this.control(choice)).filter(Boolean));
+    this.words.textContent = symbol(told);
+    const asks = choices.some(({ between }) => between) && this.source.computes && this.file.why;
+    this.why.textContent = asks ? `Between stored values: ${this.file.why}` : "";
+  }
+
+  control(choice) {
+    const { name, words, values, labels, between } = choice;
     const live = between && this.computes;
     if (values.length < 2 && !live) return null;
     const label = element("label", { for: `choice-${name}` }, words);
-    if (typeof values[0] === "string") {
-      const select = element("select", { id: `choice-${name}` },
-        ...values.map((value, i) => element("option", { value }, symbol(labels[i] ?? value))));
-      select.value = this.values[name];
-      select.addEventListener("change", () => this.set(name, select.value));
-      return element("div", {}, label, select);
-    }
-    return live ? this.between(name, label, values) : this.steps(name, label, values);
+    if (live) return this.between(choice, label);
+    if (labels.every((text, i) => Number(text) === values[i])) return this.steps(choice, label);
+    const select = element("select", { id: `choice-${name}` },
+      ...values.map((value, i) => element("option", { value }, symbol(labels[i]))));
+    select.value = this.value(choice);
+    select.addEventListener("change", () => this.set(name, values[select.selectedIndex]));
+    return element("div", {}, label, select);
   }
 
   // A slider over the stored values.
-  steps(name, label, values) {
+  steps(choice, label) {
+    const { name, values } = choice;
     const written = (value) => value.toLocaleString("en", { maximumSignificantDigits: 12 });
-    const told = element("output", {}, written(this.values[name]));
+    const told = element("output", {}, written(this.value(choice)));
     const slider = element("input", {
       id: `choice-${name}`, type: "range", min: 0, max: values.length - 1, step: 1,
-      value: String(values.indexOf(this.values[name])),
+      value: String(values.indexOf(this.value(choice))),
     });
     const describe = () => slider.setAttribute("aria-valuetext", told.textContent);
     slider.addEventListener("input", () => {
@@ -111,14 +147,15 @@ export class SheetView {
   }
 
   // A slider and a number that may lie between the stored values.
-  between(name, label, values) {
+  between(choice, label) {
+    const { name, values } = choice;
     const range = new Slider(values);
     const slider = element("input", {
       id: `choice-${name}`, type: "range", min: 0, max: STEPS, step: 1,
-      value: String(Math.round(range.step(this.values[name]))),
+      value: String(Math.round(range.step(this.value(choice)))),
     });
     const number = element("input", {
-      type: "number", step: "any", min: 0, value: String(this.values[name]),
+      type: "number", step: "any", min: 0, value: String(this.value(choice)),
       "aria-label": `${label.textContent}, as a number`,
     });
     const rounded = (value) => (name === "width" ? Math.round(value) : Number(value.toPrecision(3)));
@@ -145,25 +182,25 @@ export class SheetView {
 
   // The panels of what is chosen, computed where the file does not hold it.
   async load() {
-    if (!this.panels?.isConnected) this.build();
-    const asked = (this.asked = (this.asked ?? 0) + 1);
-    const chosen = {};
-    const values = {};
-    for (const { name, values: stored, between } of this.file.choices) {
-      if (between) values[name] = this.values[name];
-      const at = stored.indexOf(this.values[name]);
-      if (at >= 0) chosen[name] = at;
+    if (!this.panels?.isConnected) {
+      this.built = null;
+      this.build();
     }
-    const solved = Object.keys(chosen).length < this.file.choices.length;
+    this.choose();
+    const asked = (this.asked = (this.asked ?? 0) + 1);
+    const { choices } = this.drawing;
+    const values = Object.fromEntries(choices.filter(({ between }) => between).map((c) => [c.name, this.value(c)]));
+    const question = { file: this.number, name: this.picture, chosen: this.chosen };
+    const solved = Object.keys(question.chosen).length < choices.length;
     const began = performance.now();
     this.say(solved ? "Solving … The first point waits until its programs are compiled." : "");
-    const question = { file: this.number, chosen };
     try {
-      const { panels } = solved
+      const content = solved
         ? await this.source.ask("solved", { ...question, values, page: this.page })
         : await this.source.ask("panels", question);
       if (asked !== this.asked) return;
-      this.show(panels);
+      if (content.image) await this.showImage(question);
+      else this.show(content);
       const seconds = ((performance.now() - began) / 1000).toFixed(2);
       this.say(solved ? `Computed here in ${seconds} s, at a point that the file does not hold.` : "");
       this.changed();
@@ -172,56 +209,67 @@ export class SheetView {
     }
   }
 
-  show(panels) {
-    const many = panels.length !== this.drawings.length;
-    if (many || panels.some(({ caption }, i) => caption !== this.drawings[i].panel.caption)) {
+  // A figure that is no panels, such as one of a plug-in, as matplotlib draws it.
+  async showImage(question) {
+    this.content = { panels: [], legend: [], note: "" };
+    this.draw();
+    const image = element("img", { alt: this.drawing.told });
+    image.src = URL.createObjectURL(await this.source.ask("picture", { ...question, form: "png" }));
+    this.panels.replaceChildren(image);
+    this.panels.dataset.drawn = this.picture;
+  }
+
+  show(content) {
+    const { panels } = content;
+    const titles = (of) => JSON.stringify(of?.map(({ title, shape, x, y }) => [title, shape, x.words, y.words]));
+    if (titles(panels) !== titles(this.content?.panels)) {
       this.drawings = panels.map((panel) => this.figure(panel));
       this.panels.replaceChildren(...this.drawings.map(({ figure }) => figure));
     }
+    this.content = content;
+    this.panels.classList.toggle("many", panels.length > MANY);
     panels.forEach((panel, i) => Object.assign(this.drawings[i], { panel }));
     this.draw();
-    this.panels.dataset.drawn = JSON.stringify(this.values);
+    this.panels.dataset.drawn = JSON.stringify([this.picture, this.chosen]);
   }
 
   figure(panel) {
+    const { title, shape, x, y } = panel;
     const canvas = element("canvas", {
       tabindex: "0", role: "application", "aria-roledescription": "chart",
-      "aria-label": `${panel.caption}. Arrow keys tell the numbers.`,
+      "aria-label": `${[title, y.words].filter(Boolean).join(", ")} against ${x.words}. Arrow keys tell the numbers.`,
     });
     const legend = element("p", { class: "legend" });
-    const note = element("p", { class: "quiet" });
     const told = element("p", { class: "told", "aria-live": "polite" });
-    const drawing = { panel, canvas, legend, note, told, targets: [], at: -1 };
+    const drawing = { panel, canvas, legend, told, targets: [], at: -1 };
     canvas.addEventListener("pointermove", (event) => {
       const { left, top } = canvas.getBoundingClientRect();
       this.tell(drawing, nearest(drawing.targets, [event.clientX - left, event.clientY - top]));
     });
     canvas.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.across(drawing),
-        ArrowUp: -this.across(drawing) }[event.key];
+      const across = panel.marks.find(({ type }) => type === "cells")?.values[0].length ?? 1;
+      const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: across, ArrowUp: -across }[event.key];
       if (!step || !drawing.targets.length) return;
       event.preventDefault();
       const last = drawing.targets.length - 1;
       this.tell(drawing, Math.max(0, Math.min(last, drawing.at + step)));
     });
-    const kind = panel.type === "matrix" ? "matrix" : panel.aspect ?? "";
-    drawing.figure = element("figure", { class: `panel ${kind}` },
-      element("figcaption", {}, symbol(panel.caption)), canvas, legend, told, note);
+    drawing.figure = element("figure", { class: `panel ${shape}` },
+      title ? element("figcaption", {}, ...nodes(title)) : "", canvas, legend, told);
     return drawing;
   }
 
-  across({ panel }) { return panel.type === "matrix" ? panel.columns.length : 1; }
-
   tell(drawing, at) {
     drawing.at = at;
-    drawing.told.textContent = typeset(drawing.targets[at]?.text ?? "");
+    drawing.told.replaceChildren(...nodes(drawing.targets[at]?.text() ?? ""));
   }
 
   draw() {
-    for (const drawing of this.drawings) {  // canvases fill what these leave
-      drawing.legend.replaceChildren(...panelLegend(drawing.panel));
-      drawing.note.textContent = typeset(drawing.panel.note ?? "");
-      drawing.note.hidden = !drawing.panel.note;
+    if (!this.content) return;
+    this.legend.replaceChildren(...legendOf(this.content.legend));
+    this.note.replaceChildren(...nodes(this.content.note));
+    for (const { panel, legend } of this.drawings) {  // canvases fill what these leave
+      legend.replaceChildren(...scalesOf(panel), ...legendOf(panel.legend));
     }
     for (const drawing of this.drawings) {
       drawing.targets = drawPanel(drawing.canvas, drawing.panel);

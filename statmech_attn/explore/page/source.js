@@ -84,6 +84,11 @@ export class Embedded {
     return { files: [this.held.file] };
   }
 
+  // The panels of a picture, by the numbers of its choices.
+  async ask(name, { name: picture, chosen }) {
+    return this.held.contents[[picture, ...Object.values(chosen)].join("/")];
+  }
+
   columns({ low, high, columns }) {
     const edges = this.held.arrays.edges.data;
     const count = edges.length - 1;

@@ -12,7 +12,7 @@ ORDER_PARAMETER = Kind(
     work=f"{_HERE}.order_parameter:work",
     variables="statmech_attn.bpkr.saddle_points:VARIABLES",
     summary=f"{_SUMMARY}:ORDER_PARAMETERS",
-    pictures="learning several_sets one_shot",
+    pictures="learning several_sets one_shot head_scores",
     rows="action",
 )
 POSTERIOR = Kind(
@@ -22,7 +22,7 @@ POSTERIOR = Kind(
     work=f"{_HERE}.posterior:work",
     variables="statmech_attn.montecarlo.posteriors:VARIABLES",
     summary=f"{_SUMMARY}:POSTERIOR",
-    pictures="learning several_sets",
+    pictures="learning several_sets head_scores",
     rows="U_a",
 )
 LEARNING_CURVE = Kind(
