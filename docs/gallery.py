@@ -360,6 +360,7 @@ DYNAMICS = (
         "06_theory_and_simulation",
     ),
     Row("agreement", [AGREEMENT], tutorial="06_theory_and_simulation"),
+    Row("differences_in_time", [AGREEMENT], tutorial="06_theory_and_simulation"),
     Row("finite_series", [INDICATORS]),
     Row(
         "overlaps_in_time",
@@ -394,6 +395,7 @@ LEARNING = (
         "accuracy_against_width(a, [b])",
         "07_tiberi",
     ),
+    Row("evidence_against_width", [SADDLE], tutorial="09_exact_law"),
     Row("order_parameter_matrices", [SADDLE], tutorial="07_tiberi"),
     Row("alignment", [SADDLE], tutorial="07_tiberi"),
     Row("path_kernels", [SADDLE], tutorial="07_tiberi"),

@@ -19,49 +19,24 @@ from matplotlib.figure import Figure
 from statmech_attn import comparison
 from statmech_attn.explore.files import File
 from statmech_attn.explore.pictures import DRAWING, LARGEST
-from statmech_attn.plotting import drawing, notes, panels, style
-from statmech_attn.plotting.registry import Beside, Picture, temperatures
+from statmech_attn.plotting import (
+    Beside,
+    Choice,
+    choices,
+    offered,
+    panels,
+    Picture,
+    Unread,
+)
 
 
 KEPT = 32  # pictures that are remembered
-POINT = ("width", "temperature")  # between whose values points are solved
-WIDTHS = ("width", "widths")  # keywords that take a width
-WORDS = {
-    "width": "hidden width N",
-    "widths": "hidden width N",
-    "temperature": "temperature T",
-    "name": "order parameter",
-}
 COMPARED = "comparison"  # begins the names of pictures of a comparison
 PAIRS = {  # kinds of files that are compared: of a theory, and of its simulations
     "trajectory": "monte-carlo",
     "extensive": "extensive-simulation",
     "order-parameter": "posterior",
 }
-
-
-class Choice(NamedTuple):
-    """What can be chosen of a picture.
-
-    Attributes:
-        name: in the address of a view.
-        words: what it is.
-        values: numbers, or what the keyword takes.
-        labels: of the values.
-        between: whether the page may ask for other numbers, which are then computed.
-        first: number of the value that is chosen at first.
-    """
-
-    name: str
-    words: str
-    values: Sequence[Any]
-    labels: Sequence[str]
-    between: bool = False
-    first: int = 0
-
-    def described(self) -> dict[str, Any]:
-        """The choice as the page needs it."""
-        return self._asdict() | {"values": [*self.values]}
 
 
 class Offer(NamedTuple):
@@ -134,7 +109,7 @@ class Sheet:
         chosen: Mapping[str, int] = {},
         point: xr.Dataset | None = None,
     ) -> dict[str, Any]:
-        """What a picture shows, as `plotting.panels.content` describes it.
+        """What a picture shows, as `plotting.panels` describes it.
 
         Args:
             name: of the picture.
@@ -147,17 +122,12 @@ class Sheet:
 
         def draw() -> dict[str, Any]:
             try:
-                return panels.content(self.figure(name, chosen, point))
-            except panels.Unread:
+                return panels(self.figure(name, chosen, point), solved)
+            except Unread:
                 return {"image": True}
 
-        if point is None:
-            return self._once((name, *sorted(chosen.items())), draw)
-        content = draw()
-        for panel in content.get("panels", ()):
-            if panel["x"]["words"] == panels.plain(style.WORDS["width"]):
-                panel["marks"].append(_computed(float(point.width)))
-        return content
+        solved = None if point is None else float(point.width)
+        return draw() if solved else self._once((name, *sorted(chosen.items())), draw)
 
     def figure(
         self,
@@ -173,8 +143,8 @@ class Sheet:
         offers = self.offers()
         if name not in offers:
             raise ValueError(f"picture should be one of {', '.join(offers)}.")
-        dataset, picture, choices = offers[name]
-        values = _chosen(choices, chosen)
+        dataset, picture, possible = offers[name]
+        values = _chosen(possible, chosen)
         with self.file.lock, DRAWING:
             if point is None:
                 number = chosen.get("page", chosen.get("temperature", 0))
@@ -182,8 +152,8 @@ class Sheet:
             else:
                 page = joined(dataset, point)
                 values["width"] = float(point.width)
-            if _is_solved(dataset, picture):
-                values |= dict.fromkeys(WIDTHS, values["width"])
+            if "width" in values:
+                values["widths"] = values["width"]
             if page.nbytes > LARGEST:
                 raise ValueError("This file holds more than fits into a picture.")
             options = {n: values[n] for n in picture.choices if n in values}
@@ -263,50 +233,13 @@ def joined(stored: xr.Dataset, point: xr.Dataset) -> xr.Dataset:
 
 
 def _offers(dataset: xr.Dataset) -> dict[str, Offer]:
-    pictures = drawing.offered(dataset)
-    return {x.name: Offer(dataset, x, _choices(dataset, x)) for x in pictures}
+    pictures = offered(dataset)
+    return {x.name: Offer(dataset, x, choices(dataset, x)) for x in pictures}
 
 
-def _choices(dataset: xr.Dataset, picture: Picture) -> list[Choice]:
-    """Pages and keywords of a picture; of order parameters width and temperature."""
-    choices = []
-    solved = _is_solved(dataset, picture)
-    if picture.pages is temperatures:
-        for name in POINT if solved else POINT[1:]:
-            values = np.atleast_1d(dataset[name].values).tolist()
-            labels = [f"{x:g}" for x in values]
-            choices.append(Choice(name, WORDS[name], values, labels, between=solved))
-    else:
-        pages = [_page_words(dataset, page) for _, page in picture.pages(dataset)]
-        choices.append(Choice("page", "page", range(len(pages)), pages))
-    parameters = inspect.signature(picture.draw).parameters
-    for name, values_of in picture.choices.items():
-        if solved and name in WIDTHS:
-            continue
-        values = list(values_of(dataset))
-        default = parameters[name].default
-        first = values.index(default) if default in values else 0
-        labels = [_label(x) for x in values]
-        choices.append(Choice(name, WORDS.get(name, name), values, labels, first=first))
-    return choices
-
-
-def _label(value: Any) -> str:
-    """A value that can be chosen, in characters."""
-    if isinstance(value, str):
-        return panels.plain(f"${style.OVERLAPS.get(value, value)}$")
-    return f"{value:g}"
-
-
-def _is_solved(dataset: xr.Dataset, picture: Picture) -> bool:
-    """Whether a picture can show points between the stored ones."""
-    of = dataset.attrs.get("kind") == "order-parameter"
-    return of and picture.pages is temperatures
-
-
-def _chosen(choices: Sequence[Choice], chosen: Mapping[str, int]) -> dict[str, Any]:
+def _chosen(possible: Sequence[Choice], chosen: Mapping[str, int]) -> dict[str, Any]:
     """Values of all choices; the first ones where nothing is chosen."""
-    known = {choice.name: choice for choice in choices}
+    known = {choice.name: choice for choice in possible}
     for name, number in chosen.items():
         if name not in known:
             raise ValueError(f"chosen: there is no {name!r}.")
@@ -317,21 +250,6 @@ def _chosen(choices: Sequence[Choice], chosen: Mapping[str, int]) -> dict[str, A
     return {n: c.values[chosen.get(n, c.first)] for n, c in known.items()}
 
 
-def _page_words(dataset: xr.Dataset, page: xr.Dataset) -> str:
-    """What is on a page: values of the coordinates of which it has a part."""
-    words = []
-    for name, every in dataset.coords.items():
-        if every.ndim != 1 or every.size < 2 or name not in page.coords:
-            continue
-        here = np.unique(page[name].values)
-        if len(here) < len(np.unique(every.values)):
-            symbol = every.attrs.get("symbol", notes.SYMBOLS.get(str(name), name))
-            sign = panels.plain(f"${symbol}$")
-            ends = dict.fromkeys(f"{x:g}" for x in here[[0, -1]])
-            words.append(f"{sign} = {' to '.join(ends)}")
-    return ", ".join(words)
-
-
 def _fits(file: File, wanted: Beside, page: xr.Dataset) -> bool:
     """Whether a file is of the kind and the problem that a picture takes."""
     of = file.dataset.attrs
@@ -339,9 +257,3 @@ def _fits(file: File, wanted: Beside, page: xr.Dataset) -> bool:
         np.array_equal(of.get(name, ""), page.attrs.get(name, ""))
         for name in wanted.same
     )
-
-
-def _computed(width: float) -> dict[str, Any]:
-    """A line at the width that was computed."""
-    look = {"colour": style.GREY, "width": 0.8, "dash": [3.0, 2.0], "alpha": 1.0}
-    return {"type": "place", "value": width, "words": "computed here"} | look

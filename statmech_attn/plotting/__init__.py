@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         lyapunov_spectrum,
         phase_ribbon,
     )
+    from statmech_attn.plotting.choices import Choice, choices
     from statmech_attn.plotting.comparison import (
         agreement,
         differences_in_time,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         draw,
         learning_pictures,
         names,
+        offered,
         pictures,
         pruning_pictures,
     )
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
         one_shot_matrices,
         one_shot_pictures,
     )
+    from statmech_attn.plotting.panels import panels, Unread
     from statmech_attn.plotting.phases import (
         classifier_disagreement,
         describe_phase,
@@ -80,7 +83,7 @@ if TYPE_CHECKING:
         pruned_heads,
         pruning_ranks,
     )
-    from statmech_attn.plotting.registry import Picture
+    from statmech_attn.plotting.registry import Beside, Picture
     from statmech_attn.plotting.selection import evidence_and_validation
     from statmech_attn.plotting.several_sets import accuracy_on_sets
     from statmech_attn.plotting.style import (
@@ -107,6 +110,7 @@ __all__ = [
     "agreement",
     "alignment",
     "basin_fractions",
+    "Beside",
     "bifurcation_curves",
     "bifurcation_diagram",
     "bifurcation_points",
@@ -114,6 +118,8 @@ __all__ = [
     "branches",
     "capacities",
     "chaos_indicators",
+    "Choice",
+    "choices",
     "classifier_disagreement",
     "continuation_diagram",
     "critical_curves",
@@ -141,6 +147,7 @@ __all__ = [
     "lifetimes",
     "lyapunov_spectrum",
     "names",
+    "offered",
     "one_shot_accuracy",
     "one_shot_alignment",
     "one_shot_kernels",
@@ -148,6 +155,7 @@ __all__ = [
     "one_shot_pictures",
     "order_parameter_matrices",
     "overlaps_in_time",
+    "panels",
     "path_kernels",
     "PHASE_COLOURS",
     "phase_diagram",
@@ -170,5 +178,6 @@ __all__ = [
     "training",
     "trajectory_windows",
     "two_times",
+    "Unread",
 ]
 lazy.attach(__name__)

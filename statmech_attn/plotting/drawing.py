@@ -83,6 +83,9 @@ def offered(dataset: xr.Dataset) -> list[Picture]:
 
     Raises:
         ValueError: a kind of file that has no pictures.
+
+    Example:
+        `[picture.name for picture in offered(storage.read("scan.h5"))]`
     """
     return [row for row in _table(dataset) if row.when(dataset)]
 

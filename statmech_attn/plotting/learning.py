@@ -214,12 +214,12 @@ def order_parameter_matrices(
         count = dataset.sizes["width"]
         chosen = sorted({0, count // 2, count - 1})
         widths = [float(dataset.width[i]) for i in chosen]
-    widths = np.atleast_1d(widths).tolist()
-    count = len(widths)
+    shown: list[float] = np.atleast_1d(widths).tolist()
+    count = len(shown)
     make = lambda: sheets.grid(1.0 + 2.0 * count, 2.5, 1, count)
     sheet = sheets.sheet(axes, count, make)
     names = dataset[f"path_{layer}"].values
-    for axis, width in zip(sheet.axes, widths, strict=True):
+    for axis, width in zip(sheet.axes, shown, strict=True):
         at_width = dataset.sel(width=width)
         U = at_width[f"U_{layer}"].values
         reach = np.abs(U).max()

@@ -1,6 +1,6 @@
 """A drawn figure as plain data: what its panels show, as numbers and words.
 
-    content(figure) -> {"panels": [...], "legend": [...], "note": "..."}
+    panels(figure) -> {"panels": [...], "legend": [...], "note": "..."}
 
 A figure is described once, by the function that draws it; the page of the explorer
 draws the same panels from this data (explore/page/panels.js).  Numbers are those that
@@ -42,6 +42,8 @@ from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import Transform
 
+from statmech_attn.plotting import style
+
 
 Mark = dict[str, Any]
 POINTS = 10_000  # of a line; of more, every so many, or the extremes of every so many
@@ -74,15 +76,26 @@ SIGNS = {
 }
 
 
+SOLVED: Mark = {
+    "type": "place",
+    "words": "computed here",
+    "colour": style.GREY,
+    "width": 0.8,
+    "dash": [3.0, 2.0],
+    "alpha": 1.0,
+}
+
+
 class Unread(ValueError):
     """An artist of a figure that has no description here."""
 
 
-def content(figure: Figure) -> dict[str, Any]:
+def panels(figure: Figure, solved: float | None = None) -> dict[str, Any]:
     """Everything that a figure shows.
 
     Args:
         figure: as a registered picture draws it.
+        solved: a width that is marked, since a file does not hold what is drawn there.
 
     Raises:
         Unread: it holds an artist that is none of those listed above.
@@ -90,30 +103,32 @@ def content(figure: Figure) -> dict[str, Any]:
     Example:
         >>> figure = Figure()
         >>> _ = figure.subplots().plot([0, 1], [2, 3], label="$U_1$")
-        >>> (panel,) = content(figure)["panels"]
+        >>> (panel,) = panels(figure)["panels"]
         >>> panel["marks"][0]["y"], panel["marks"][0]["words"]
         ([2.0, 3.0], 'U_{1}')
     """
     axes = [axis for axis in figure.axes if not hasattr(axis, "_colorbar")]
     pairs = [(axis, _of_axes(axis)) for axis in axes]
     every = [mark for _, marks in pairs for mark in marks]
-    panels: list[dict[str, Any]] = []
+    drawn: list[dict[str, Any]] = []
     for axis, marks in pairs:
         if base := _twin(axis, axes):
-            panel = panels[axes.index(base)]
+            panel = drawn[axes.index(base)]
             panel["right"] = _scale(axis.yaxis)
             panel["marks"] += [mark | {"twin": True} for mark in marks]
         else:
             panel = _frame(axis, axes) | {"marks": marks}
         panel["legend"] += _entries(axis.get_legend(), every)
-        panels.append(panel)
+        drawn.append(panel)
     legend = [entry for above in figure.legends for entry in _entries(above, every)]
     named = {_look(entry): entry["words"] for entry in legend}
-    for panel in panels:
+    for panel in drawn:
         panel["marks"] = [mark for mark in panel["marks"] if _has_data(mark)]
         for mark in panel["marks"]:
             mark["words"] = mark.get("words") or named.get(_look(mark), "")
-    kept = [p for p, axis in zip(panels, axes, strict=True) if not _twin(axis, axes)]
+        if solved is not None and panel["x"]["words"] == plain(style.WORDS["width"]):
+            panel["marks"].append(SOLVED | {"value": solved})
+    kept = [p for p, axis in zip(drawn, axes, strict=True) if not _twin(axis, axes)]
     return {"panels": kept, "legend": legend, "note": plain(figure.get_supxlabel())}
 
 
@@ -153,9 +168,9 @@ def _frame(axis: Axes, axes: Sequence[Axes]) -> dict[str, Any]:
     left, middle, right = _titles(axis)
     x, y = _scale(axis.xaxis), _scale(axis.yaxis)
     place = axis.get_subplotspec()
-    for other in axes if place is not None else ():
+    for other in axes:
         theirs = other.get_subplotspec()
-        if theirs is None or _twin(other, axes):
+        if place is None or theirs is None or _twin(other, axes):
             continue
         if theirs.colspan == place.colspan:
             x["words"] = x["words"] or plain(other.get_xlabel())
@@ -182,7 +197,8 @@ def _inches(axis: Axes) -> tuple[float, float]:
     figure, place = axis.get_figure(root=True), axis.get_subplotspec()
     assert figure is not None
     if place is None:
-        return tuple(axis.get_position().size * figure.get_size_inches())
+        width, height = axis.get_position().size * figure.get_size_inches()
+        return float(width), float(height)
     grid = place.get_gridspec()
     shares = []
     for ratios, span in (
@@ -212,8 +228,9 @@ def _scale(axis: Axis) -> dict[str, Any]:
     low, high = of.get_xlim() if axis is of.xaxis else of.get_ylim()
     locator, ticks = axis.get_major_locator(), None
     if isinstance(locator, FixedLocator):
-        names = axis.get_major_formatter().format_ticks(locator.locs)
-        pairs = zip(locator.locs, names, strict=True)
+        places = list(locator())
+        names = axis.get_major_formatter().format_ticks(places)
+        pairs = zip(places, names, strict=True)
         ticks = [[float(at), plain(name).replace("\n", " ")] for at, name in pairs]
     words = plain(axis.get_label_text()).replace("\n", " ")
     scale = {
@@ -332,9 +349,10 @@ def _drawn(line: Line2D) -> Mark:
 def _with_bars(container: ErrorbarContainer) -> tuple[Mark, list[Any]]:
     """A line with error bars, and the artists that it is made of."""
     line, caps, bars = container.lines
-    if line is None or line.axes is None:
+    axis = None if line is None else line.axes
+    if line is None or not isinstance(axis, Axes):
         raise Unread("error bars without points")
-    mark = _line(line, line.axes)
+    mark = _line(line, axis)
     names = ["error"] * container.has_yerr + ["error_x"] * container.has_xerr
     names = names[::-1] if container.has_xerr else names  # bars of x come first
     for name, collection in zip(names, bars, strict=True):
@@ -342,15 +360,16 @@ def _with_bars(container: ErrorbarContainer) -> tuple[Mark, list[Any]]:
         ends = np.array(
             [np.ma.filled(path.vertices, np.nan) for path in collection.get_paths()]
         )
-        if len(ends) == len(mark["x"]):
-            mark[name] = [_numbers(ends[:, end, column]) for end in (0, 1)]
+        if len(ends) != len(mark["x"]):
+            raise Unread("error bars of some points alone")
+        mark[name] = [_numbers(ends[:, end, column]) for end in (0, 1)]
     return mark, [line, *bars, *caps]
 
 
 def _bands(collection: FillBetweenPolyCollection) -> Iterator[Mark]:
     """The areas between two curves over x, one for each stretch without gaps."""
-    look = {"type": "band", "colour": _hex(collection.get_facecolor()[0])}
-    look["alpha"] = float(collection.get_facecolor()[0][-1])
+    colour = np.asarray(collection.get_facecolor())[0]
+    look = {"type": "band", "colour": _hex(colour), "alpha": float(colour[-1])}
     if not collection.get_paths():
         yield look | {"x": [], "low": [], "high": []}
     for path in collection.get_paths():
@@ -396,14 +415,14 @@ def _segments(collection: LineCollection) -> Mark:
     paths = [np.asarray(path.vertices) for path in collection.get_paths()]
     if any(len(path) != 2 for path in paths):
         raise Unread("a collection of lines of several pieces")
-    colours = [to_hex(colour) for colour in collection.get_color()]
-    (_, dash), *_ = collection.get_linestyle()
+    colours = [to_hex(colour) for colour in np.asarray(collection.get_color())]
+    (_, dash), *_ = collection.get_linestyle()  # type: ignore[misc]
     return {
         "type": "segments",
         "ends": [_numbers(path.ravel()) for path in paths],
         "colours": colours,
         "colour": colours[0],
-        "width": float(collection.get_linewidth()[0]),
+        "width": float(np.ravel(collection.get_linewidth())[0]),
         "dash": list(dash or []),
         "alpha": 1.0,
     }
@@ -412,7 +431,7 @@ def _segments(collection: LineCollection) -> Mark:
 def _scatter(collection: PathCollection) -> Mark:
     x, y = np.ma.filled(np.ma.asarray(collection.get_offsets(), float), np.nan).T
     collection.update_scalarmappable()
-    colours = [to_hex(colour) for colour in collection.get_facecolor()]
+    colours = [to_hex(colour) for colour in np.asarray(collection.get_facecolor())]
     chosen = _thinned(y, False)
     several = len(colours) == len(x) > 1
     return {
@@ -470,16 +489,16 @@ def _colours(image: QuadMesh | AxesImage) -> Mark:
         count = cmap.N
         bounds = getattr(norm, "boundaries", None)
         if bounds is None:
-            low, high = image.get_clim()
+            low, high = _ends(image)
             bounds = np.linspace(low, high, count + 1)
         ends = [float(bounds[0]), float(bounds[-1])]
         scale = {"bounds": _numbers(bounds)}
     else:
-        image.autoscale_None()
-        low, high = image.get_clim()
-        count, ends, scale = STOPS, [float(low), float(high)], {}
-        middle = norm(float(np.mean(ends)))
-        if high > low and not np.isclose(float(middle), 0.5):
+        count, ends, scale = STOPS, _ends(image), {}
+        if (
+            ends[1] > ends[0]
+            and not np.isclose(norm(np.array([np.mean(ends)])), 0.5).all()
+        ):
             raise Unread("colours on a scale that is not even")
     stops = [to_hex(cmap(i / max(count - 1, 1))) for i in range(count)]
     figure = image.get_figure(root=True)
@@ -491,6 +510,12 @@ def _colours(image: QuadMesh | AxesImage) -> Mark:
     ]
     label = next(filter(None, words), "")
     return scale | {"range": ends, "stops": stops, "words": plain(label)}
+
+
+def _ends(image: QuadMesh | AxesImage) -> list[float]:
+    """The range of the colours of a matrix."""
+    image.autoscale_None()
+    return [float(end) for end in image.get_clim() if end is not None]
 
 
 def _text(text: Text, axis: Axes) -> Mark:

@@ -358,7 +358,7 @@ def test_panels_tell_of_their_numbers_by_pointer_and_keyboard(tab, address):
     until_address_has(tab, "c.layer=2")
     tab.locator("#panels[data-drawn*='layer\":1']").wait_for(timeout=20_000)
     tab.locator("#picture").select_option("accuracy")
-    until_address_has(tab, "picture=accuracy")
+    tab.locator("#panels[data-drawn*=accuracy]").wait_for(timeout=20_000)
     assert tab.locator("#panels figure").count() == 1
 
 

@@ -15,7 +15,7 @@ from statmech_attn import plotting, storage
 from statmech_attn.explore import overlays, sheets
 from statmech_attn.explore.files import File
 from statmech_attn.explore.sheets import joined, Sheet, sheet_of
-from statmech_attn.plotting import panels, registry
+from statmech_attn.plotting import registry
 
 
 RESULTS = Path(__file__).resolve().parents[2] / "paper_figs" / "results"
@@ -87,7 +87,7 @@ def test_panels_are_those_of_the_figure_of_this_name(files):
     figure = dict(plotting.pictures(storage.read(files["pruning"].path)))[
         "pruned_heads"
     ]
-    assert Sheet(files["pruning"]).panels("pruned_heads") == panels.content(figure)
+    assert Sheet(files["pruning"]).panels("pruned_heads") == plotting.panels(figure)
 
 
 def test_pages_and_keywords_are_chosen_by_number():
@@ -246,7 +246,7 @@ def test_a_figure_that_is_not_read_is_shown_as_an_image(monkeypatch):
 
     circle.__doc__ = "A circle."
     row = registry.Picture("circle", circle)
-    monkeypatch.setattr("statmech_attn.plotting.drawing.offered", lambda data: [row])
+    monkeypatch.setattr(sheets, "offered", lambda data: [row])
     assert Sheet(held(theory())).panels("circle") == {"image": True}
 
 

@@ -1,5 +1,6 @@
 """The panels of a figure hold what the figure shows, in numbers and words."""
 
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
 from statmech_attn import plotting, storage
-from statmech_attn.plotting import panels, style
+from statmech_attn.plotting import style
 from tests.plotting.test_drawing import EXPECTED
 
 
+panels = importlib.import_module("statmech_attn.plotting.panels")
 KEPT = sorted((Path(__file__).parents[2] / "paper_figs" / "results").glob("*.h5"))
 
 
@@ -53,7 +55,7 @@ def assert_holds(content, figure) -> None:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_panels_of_every_kind_hold_the_numbers_of_its_figures(name, request):
     for picture, figure in plotting.pictures(request.getfixturevalue(name)):
-        content = panels.content(figure)
+        content = panels.panels(figure)
         assert content["panels"], picture
         assert all(panel["marks"] for panel in content["panels"]), picture
         assert_holds(content, figure)
@@ -67,7 +69,7 @@ def test_kept_results_are_panels(path):
     except ValueError:
         pytest.skip("this kind has no pictures")
     for _, figure in plotting.pictures(dataset):
-        assert_holds(panels.content(figure), figure)
+        assert_holds(panels.panels(figure), figure)
 
 
 def test_error_bars_bands_and_entries_of_legends_are_data():
@@ -84,7 +86,7 @@ def test_error_bars_bands_and_entries_of_legends_are_data():
     axis.set_xscale("log")
     axis.set_xticks([1, 10], ["one", "ten"])
     figure.legend()
-    content = panels.content(figure)
+    content = panels.panels(figure)
     first, second = content["panels"]
     marks = {mark["type"]: mark for mark in first["marks"]}
     band, points, level = (marks[name] for name in ("band", "line", "level"))
@@ -106,7 +108,7 @@ def test_a_twin_is_in_the_panel_that_it_lies_over():
     axis = figure.subplots()
     axis.bar([0, 1], [1, 2], yerr=[0.5, 0.25])
     axis.twinx().plot([0, 1], [30, 40])
-    (panel,) = panels.content(figure)["panels"]
+    (panel,) = panels.panels(figure)["panels"]
     bars, line = panel["marks"]
     assert bars["error"] == [[0.5, 1.75], [1.5, 2.25]] and line["twin"]
     assert panel["right"]["range"][1] > 30 > panel["y"]["range"][1]
@@ -117,7 +119,7 @@ def test_a_matrix_is_told_with_its_errors_and_colours():
     image = figure.subplots().imshow([[1.0, -2.0], [np.nan, 2.0]], cmap="RdBu_r")
     style.with_errors(image, np.full((2, 2), 0.5))
     figure.colorbar(image, label="$U$")
-    ((cells,),) = [panel["marks"] for panel in panels.content(figure)["panels"]]
+    ((cells,),) = [panel["marks"] for panel in panels.panels(figure)["panels"]]
     assert cells["values"] == [[1.0, -2.0], [None, 2.0]] and cells["words"] == "U"
     assert cells["errors"] == [[0.5] * 2] * 2 and cells["range"] == [-2.0, 2.0]
     assert cells["x"] == [-0.5, 0.5, 1.5] and len(cells["stops"]) == panels.STOPS
@@ -128,7 +130,7 @@ def test_of_many_points_the_extremes_are_kept(monkeypatch):
     figure = Figure()
     values = np.random.default_rng(0).normal(size=5000)
     figure.subplots().plot(values)
-    ((line,),) = [panel["marks"] for panel in panels.content(figure)["panels"]]
+    ((line,),) = [panel["marks"] for panel in panels.panels(figure)["panels"]]
     assert len(line["y"]) <= 100
     assert {max(line["y"]), min(line["y"])} == set(
         numbers([values.max(), values.min()])
@@ -149,7 +151,7 @@ def test_what_is_not_read_is_refused(add):
     figure = Figure()
     add(figure.subplots())
     with pytest.raises(panels.Unread):
-        panels.content(figure)
+        panels.panels(figure)
 
 
 @pytest.mark.parametrize(
