@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -71,7 +72,7 @@ def written(draw: Callable[[], Figure], form: str) -> bytes:
     """
     if form not in FORMS:
         raise ValueError(f"form should be one of {', '.join(FORMS)}.")
-    with DRAWING:
+    with DRAWING, mpl.rc_context(plotting.SETTINGS):
         body = io.BytesIO()
         dpi, metadata = plotting.FORMATS[form]
         draw().savefig(body, format=form, dpi=dpi, metadata=metadata)

@@ -270,8 +270,11 @@ class Server:
         return Response(body, media_type=pictures.FORMS[message.form])
 
     def _script(self, message: requests.Picture) -> Response:
-        file = self._chosen(message).require()
-        text = pictures.script(file, message.name, message.form, _limits(message))
+        file, form = self._chosen(message).require(), message.form
+        if isinstance(self._chosen(message).view, Sheet):
+            text = self._sheet(message).script(message.name, message.chosen, form)
+        else:
+            text = pictures.script(file, message.name, form, _limits(message))
         return _json({"script": text})
 
     def _overlays(self, message: requests.FileRequest) -> Response:

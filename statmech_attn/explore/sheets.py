@@ -9,7 +9,7 @@ with it where they are a theory and its simulation.
 import copy
 import inspect
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,10 +140,7 @@ class Sheet:
         Args:
             name, chosen, point: as for `panels`.
         """
-        offers = self.offers()
-        if name not in offers:
-            raise ValueError(f"picture should be one of {', '.join(offers)}.")
-        dataset, picture, possible = offers[name]
+        dataset, picture, possible = self._offer(name)
         values = _chosen(possible, chosen)
         with self.file.lock, DRAWING:
             if point is None:
@@ -152,38 +149,82 @@ class Sheet:
             else:
                 page = joined(dataset, point)
                 values["width"] = float(point.width)
-            if "width" in values:
-                values["widths"] = values["width"]
             if page.nbytes > LARGEST:
                 raise ValueError("This file holds more than fits into a picture.")
-            options = {n: values[n] for n in picture.choices if n in values}
-            return picture.draw(page, **options, **self._taken(picture, page))
+            beside = {
+                keyword: [x.dataset for x in found] if several else found[0].dataset
+                for keyword, found, several in self._taken(picture, page)
+            }
+            return picture.draw(page, **_keywords(picture, values), **beside)
 
-    def _taken(self, picture: Picture, page: xr.Dataset) -> dict[str, Any]:
-        """Files that are open beside this one and that a picture draws as well."""
-        taken = {}
+    def script(self, name: str, chosen: Mapping[str, int], form: str) -> str:
+        """The program that draws a picture as it is shown.
+
+        Args:
+            name, chosen: as for `panels`.
+            form: of the file that it writes.
+        """
+        dataset, picture, possible = self._offer(name)
+        values = _chosen(possible, chosen)
+        read = lambda file: f"storage.read({str(file.path.absolute())!r})"
+        files = self._pair() if name.startswith(COMPARED) else [self.file]
+        stored = ", ".join(map(read, files))
+        whole = f"comparison.compare({stored})" if len(files) > 1 else stored
+        options = [f"{n}={x!r}" for n, x in _keywords(picture, values).items()]
+        for keyword, found, several in self._taken(picture, dataset):
+            every = ", ".join(map(read, found if several else found[:1]))
+            options.append(f"{keyword}=[{every}]" if several else f"{keyword}={every}")
+        number = chosen.get("page", chosen.get("temperature", 0))
+        return "\n".join(
+            (
+                "from statmech_attn import comparison, plotting, storage",
+                "",
+                f"dataset = {whole}",
+                "pictures = {x.name: x for x in plotting.offered(dataset)}",
+                f"picture = pictures[{picture.name!r}]",
+                f"_, page = list(picture.pages(dataset))[{number}]",
+                f"figure = picture.draw({', '.join(['page', *options])})",
+                f'plotting.save(figure, ".", {picture.name!r}, [{form!r}])',
+                "",
+            )
+        )
+
+    def _offer(self, name: str) -> Offer:
+        offers = self.offers()
+        if name not in offers:
+            raise ValueError(f"picture should be one of {', '.join(offers)}.")
+        return offers[name]
+
+    def _taken(
+        self, picture: Picture, page: xr.Dataset
+    ) -> Iterator[tuple[str, list[File], bool]]:
+        """Keywords with the files that are open beside and that a picture draws."""
         for keyword, wanted in picture.beside.items():
-            found = [x.dataset for x in self.others if _fits(x, wanted, page)]
+            found = [x for x in self.others if _fits(x, wanted, page)]
             if found:
-                taken[keyword] = found if wanted.several else found[0]
-        return taken
+                yield keyword, found, wanted.several
 
-    def _comparison(self) -> xr.Dataset | None:
-        """Its theory against its simulations; none where they do not fit together."""
+    def _pair(self) -> list[File]:
+        """A theory and its simulations, where this file is one of them."""
         files = [self.file, *self.others]
         for theory, simulation in PAIRS.items():
-            if self.file.kind not in (theory, simulation):
-                continue
-            of = lambda kind: [x.dataset for x in files if x.kind == kind]
-            theories, simulations = of(theory)[:1], of(simulation)
-            several = simulation == "posterior"
-            both = [*theories, *(simulations if several else simulations[:1])]
-            if theories and simulations and sum(x.nbytes for x in both) <= LARGEST:
-                try:
-                    return comparison.compare(*both)
-                except ValueError:
-                    return None
-        return None
+            theories, simulations = (
+                [x for x in files if x.kind == kind] for kind in (theory, simulation)
+            )
+            if theories and simulations and self.file.kind in (theory, simulation):
+                several = simulation == "posterior"
+                return [theories[0], *(simulations if several else simulations[:1])]
+        return []
+
+    def _comparison(self) -> xr.Dataset | None:
+        """The theory against its simulations; none where they do not fit together."""
+        both = [file.dataset for file in self._pair()]
+        if not both or sum(dataset.nbytes for dataset in both) > LARGEST:
+            return None
+        try:
+            return comparison.compare(*both)
+        except ValueError:
+            return None
 
     def _once(self, what: Any, make: Any) -> Any:
         """What is made of this version of the files, remembered for a while."""
@@ -248,6 +289,13 @@ def _chosen(possible: Sequence[Choice], chosen: Mapping[str, int]) -> dict[str, 
                 f"chosen.{name} should be below {len(known[name].values)}."
             )
     return {n: c.values[chosen.get(n, c.first)] for n, c in known.items()}
+
+
+def _keywords(picture: Picture, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords of the function of a picture, with what is chosen."""
+    of_width = {"widths": values["width"]} if "width" in values else {}
+    known = {**values, **of_width}
+    return {name: known[name] for name in picture.choices if name in known}
 
 
 def _fits(file: File, wanted: Beside, page: xr.Dataset) -> bool:

@@ -306,7 +306,9 @@ def test_shares_of_basins_add_up():
     assert cells[1]["parts"][0]["words"] == "periodic, period 4"
 
 
-def test_the_server_gives_panels_pictures_and_overlays(page, make_page):
+def test_the_server_gives_panels_pictures_and_overlays(
+    page, make_page, tmp_path, monkeypatch
+):
     pytest.importorskip("starlette")
     from statmech_attn.explore.explorer import Explorer
 
@@ -334,6 +336,14 @@ def test_the_server_gives_panels_pictures_and_overlays(page, make_page):
         assert asking("overlays").told == {"error": "This file is no scan."}
         drawn = ask("picture", dict(name="comparison/finite_width", form="svg"))
         assert drawn.headers["Content-Type"] == "image/svg+xml" and drawn.status == 200
+        for name in ("accuracy", "comparison/finite_width"):
+            asked = {"name": name, "form": "png"}
+            folder = tmp_path / name.replace("/", "-")
+            folder.mkdir()
+            monkeypatch.chdir(folder)
+            exec(ask("script", asked).told["script"], {})
+            (written,) = folder.glob("*.png")
+            assert written.read_bytes() == ask("picture", asked).body
         values = {"width": 20.0, "temperature": 0.5}
         answer = ask("solved", dict(name="accuracy", values=values))
         assert answer.status == 400 and answer.told["error"] == saddle["why"]

@@ -8,6 +8,7 @@ import pytest
 from statmech_attn import storage, studies
 from statmech_attn.explore.cancellation import Cancelled
 from statmech_attn.explore.files import File
+from statmech_attn.explore.sheets import Sheet
 from statmech_attn.explore.solving import Solving
 from statmech_attn.explore.stored_study import Uncomputable
 
@@ -54,6 +55,17 @@ def test_a_point_between_is_that_of_a_study_that_has_it(solving, tmp_path):
     stored = finer.sel(width=33, temperature=0.4)
     assert np.array_equal(point.U_1, stored.U_1)
     assert float(point.accuracy) == float(stored.accuracy)
+
+
+def test_a_point_between_is_drawn_where_it_belongs(solving):
+    sheet = Sheet(solving.file)
+    point = solving.solved({"width": 33.0, "temperature": 0.1})
+    (panel,) = sheet.panels("accuracy", {"temperature": 0}, point)["panels"]
+    (curve,) = [x for x in panel["marks"] if x["type"] == "line" and len(x["x"]) == 3]
+    assert curve["x"] == [10.0, 33.0, 100.0]
+    assert curve["y"][1] == pytest.approx(float(point.accuracy), rel=1e-6)
+    for name in ("order_parameters", "alignment", "head_scores"):
+        assert sheet.panels(name, {}, point)["panels"][0]["marks"]
 
 
 @pytest.mark.parametrize("width", (-1.0, 0.0, float("nan")))

@@ -12,6 +12,10 @@ export async function share(source, form, view) {
   const asked = {
     file: view.number, name: view.picture ?? "", chosen: view.chosen ?? {}, form: form === "py" ? "pdf" : form, ...limits,
   };
+  if (view.between) {
+    told.textContent = "This point is in no file: choose stored values for a picture.";
+    return;
+  }
   const stem = view.file.name.replace(/\.[^.]*$/, "");
   try {
     if (form === "py") {

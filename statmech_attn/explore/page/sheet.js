@@ -81,6 +81,9 @@ export class SheetView {
     return Object.fromEntries(numbers.filter(([, number]) => number >= 0));
   }
 
+  // Whether a value is chosen that the file does not hold.
+  get between() { return Object.keys(this.chosen).length < this.drawing.choices.length; }
+
   build() {
     const pictures = element("select", { id: "picture" },
       ...this.file.drawings.map(({ name, words }) => element("option", { value: name }, words)));
@@ -191,7 +194,7 @@ export class SheetView {
     const { choices } = this.drawing;
     const values = Object.fromEntries(choices.filter(({ between }) => between).map((c) => [c.name, this.value(c)]));
     const question = { file: this.number, name: this.picture, chosen: this.chosen };
-    const solved = Object.keys(question.chosen).length < choices.length;
+    const solved = this.between;
     const began = performance.now();
     this.say(solved ? "Solving … The first point waits until its programs are compiled." : "");
     try {
