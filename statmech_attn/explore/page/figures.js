@@ -12,7 +12,7 @@ export async function share(source, form, view) {
   const asked = {
     file: view.number, name: view.picture ?? "", chosen: view.chosen ?? {}, form: form === "py" ? "pdf" : form, ...limits,
   };
-  if (view.between) {
+  if (view.isBetween) {
     told.textContent = "This point is in no file: choose stored values for a picture.";
     return;
   }

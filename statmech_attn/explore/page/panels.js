@@ -56,7 +56,7 @@ export function drawPanel(canvas, panel) {
   const two = NAME * panel.y.words.length > height - 60;  // lines of words beside the axis
   const level = scaleOf(panel.y, height, 0);
   const longest = Math.max(...level.ticks(height / 34).map((tick) => level.text(tick).length));
-  const left = Math.max(68, Math.min(NAME * longest, 140) + 32) + (two ? 13 : 0);
+  const left = Math.max(68, Math.min(7 * longest, 140) + 34) + (two ? 13 : 0);
   const turned = widest(panel.x) * (panel.x.ticks?.length ?? 0) > width - left - 20 && widest(panel.x) > 35;
   const box = [left, 10, width - (panel.right ? 62 : 12), height - (turned ? 78 : 42)];
   if (panel.shape === "square") {

@@ -82,7 +82,7 @@ export class SheetView {
   }
 
   // Whether a value is chosen that the file does not hold.
-  get between() { return Object.keys(this.chosen).length < this.drawing.choices.length; }
+  get isBetween() { return Object.keys(this.chosen).length < this.drawing.choices.length; }
 
   build() {
     const pictures = element("select", { id: "picture" },
@@ -194,7 +194,7 @@ export class SheetView {
     const { choices } = this.drawing;
     const values = Object.fromEntries(choices.filter(({ between }) => between).map((c) => [c.name, this.value(c)]));
     const question = { file: this.number, name: this.picture, chosen: this.chosen };
-    const solved = this.between;
+    const solved = this.isBetween;
     const began = performance.now();
     this.say(solved ? "Solving … The first point waits until its programs are compiled." : "");
     try {
