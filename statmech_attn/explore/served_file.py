@@ -70,9 +70,11 @@ class ServedFile:
             return answer | {"error": self.error}
         answer |= self.file.described() | {"why": self.why}
         if isinstance(self.view, Sheet):
-            return (
-                answer | {"view": "sheet"} | beside(self.view, open_beside).described()
-            )
+            try:
+                described = beside(self.view, open_beside).described()
+            except Exception as error:  # of this file alone: the others are shown
+                return answer | {"state": "failed", "error": first_line(error)}
+            return answer | {"view": "sheet"} | described
         return answer | (self.view.described() if self.view else {})
 
     def require(self) -> File:

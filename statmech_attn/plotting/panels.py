@@ -29,7 +29,6 @@ from matplotlib.axis import Axis
 from matplotlib.collections import (
     FillBetweenPolyCollection,
     LineCollection,
-    PathCollection,
     QuadMesh,
 )
 from matplotlib.colors import BoundaryNorm, ListedColormap, to_hex
@@ -50,8 +49,8 @@ POINTS = 10_000  # of a line; of more, every so many, or the extremes of every s
 CELLS = 300  # of a matrix, along each of its axes
 UNDRAWN = (None, "None", "none", " ", "")  # lines and markers
 STOPS = 33  # colours of a continuous scale
-WIDE = 4.5  # inches of a panel that takes a row of the page
-LOW = 1.0  # inches of a panel that is a ribbon
+WIDE = 3.6  # inches of a panel that takes a row of the page
+LOW = 0.5  # inches of a panel that is a ribbon
 SIGNS = {
     "cdot": "·",
     "ell": "ℓ",
@@ -178,7 +177,9 @@ def _frame(axis: Axes, axes: Sequence[Axes]) -> dict[str, Any]:
         if theirs.rowspan == place.rowspan:
             y["words"] = y["words"] or plain(other.get_ylabel())
             left = left or _titles(other)[0]
-    width, height = _inches(axis)
+    figure = axis.get_figure(root=True)
+    assert figure is not None
+    width, height = axis.get_position().size * figure.get_size_inches()
     shape = "square" if axis.get_aspect() != "auto" or axis.get_box_aspect() else ""
     if not shape:
         shape = "low" if height < LOW else "wide" if width > WIDE else ""
@@ -190,25 +191,6 @@ def _titles(axis: Axes) -> list[str]:
     """Titles on the left, in the middle and on the right, without a letter."""
     titles = [axis.get_title(loc=loc) for loc in ("left", "center", "right")]
     return [plain(re.sub(r"^\([a-z]\)\s*", "", title)) for title in titles]
-
-
-def _inches(axis: Axes) -> tuple[float, float]:
-    """Width and height of the place of a panel in its figure."""
-    figure, place = axis.get_figure(root=True), axis.get_subplotspec()
-    assert figure is not None
-    if place is None:
-        width, height = axis.get_position().size * figure.get_size_inches()
-        return float(width), float(height)
-    grid = place.get_gridspec()
-    shares = []
-    for ratios, span in (
-        (grid.get_width_ratios(), place.colspan),
-        (grid.get_height_ratios(), place.rowspan),
-    ):
-        ratios = np.asarray(ratios, float)
-        shares.append(ratios[span.start : span.stop].sum() / ratios.sum())
-    width, height = np.array(shares) * figure.get_size_inches()
-    return float(width), float(height)
 
 
 def _twin(axis: Axes, axes: Sequence[Axes]) -> Axes | None:
@@ -277,8 +259,6 @@ def _of(artist: Artist, axis: Axes) -> Iterator[Mark]:
         yield from (mark | words for mark in _bands(artist))
     elif isinstance(artist, LineCollection):
         yield _segments(artist) | words
-    elif isinstance(artist, PathCollection):
-        yield _scatter(artist) | words
     elif isinstance(artist, QuadMesh | AxesImage):
         yield _cells(artist)
     elif isinstance(artist, Text):
@@ -353,16 +333,13 @@ def _with_bars(container: ErrorbarContainer) -> tuple[Mark, list[Any]]:
     if line is None or not isinstance(axis, Axes):
         raise Unread("error bars without points")
     mark = _line(line, axis)
-    names = ["error"] * container.has_yerr + ["error_x"] * container.has_xerr
-    names = names[::-1] if container.has_xerr else names  # bars of x come first
-    for name, collection in zip(names, bars, strict=True):
-        column = int(name == "error")
-        ends = np.array(
-            [np.ma.filled(path.vertices, np.nan) for path in collection.get_paths()]
-        )
+    if container.has_xerr:
+        raise Unread("error bars along x")
+    for collection in bars:
+        ends = [np.ma.filled(path.vertices, np.nan) for path in collection.get_paths()]
         if len(ends) != len(mark["x"]):
             raise Unread("error bars of some points alone")
-        mark[name] = [_numbers(ends[:, end, column]) for end in (0, 1)]
+        mark["error"] = [_numbers([end[side][1] for end in ends]) for side in (0, 1)]
     return mark, [line, *bars, *caps]
 
 
@@ -425,27 +402,6 @@ def _segments(collection: LineCollection) -> Mark:
         "width": float(np.ravel(collection.get_linewidth())[0]),
         "dash": list(dash or []),
         "alpha": 1.0,
-    }
-
-
-def _scatter(collection: PathCollection) -> Mark:
-    x, y = np.ma.filled(np.ma.asarray(collection.get_offsets(), float), np.nan).T
-    collection.update_scalarmappable()
-    colours = [to_hex(colour) for colour in np.asarray(collection.get_facecolor())]
-    chosen = _thinned(y, False)
-    several = len(colours) == len(x) > 1
-    return {
-        "type": "line",
-        "x": _numbers(x[chosen]),
-        "y": _numbers(y[chosen]),
-        "colours": [colours[i] for i in chosen] if several else None,
-        "colour": colours[0] if colours else "#000000",
-        "alpha": collection.get_alpha() or 1.0,
-        "width": 0.0,
-        "marker": "o",
-        "size": float(np.sqrt(collection.get_sizes()[0])),
-        "fill": colours[0] if colours else None,
-        "edge": None,
     }
 
 

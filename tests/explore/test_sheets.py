@@ -186,6 +186,20 @@ def test_samples_of_the_same_task_are_drawn_beside_the_theory(monkeypatch):
     assert count(held(of_another, "other")) == alone
 
 
+def test_a_file_without_what_its_kind_has_leaves_the_others_alone():
+    pytest.importorskip("starlette")
+    from statmech_attn.explore.served_file import ServedFile
+
+    served, of_samples = ServedFile(Path("theory.h5")), ServedFile(Path("samples.h5"))
+    sampled = theory().assign_attrs(kind="posterior", method="order-parameter")
+    served.file, of_samples.file = held(theory()), held(sampled)
+    served.file.described = dict
+    served.view, served.state = Sheet(served.file), "ready"
+    assert served.described([])["view"] == "sheet"
+    told = served.described([of_samples])  # samples that lack their errors
+    assert told["state"] == "failed" and told["error"]
+
+
 def simulated() -> tuple[xr.Dataset, xr.Dataset]:
     """Theory and simulation of made numbers: one beta, two N, two patterns."""
     rng, point = np.random.default_rng(0), ("beta", "time", "pattern")

@@ -189,7 +189,7 @@ function sentence(words, panel, scales, x, y) {
 
 const DRAWN = {
   line(context, mark, scales, targets) {
-    const { x: xs, y: ys, error, error_x: across, words, colours } = mark;
+    const { x: xs, y: ys, error, words } = mark;
     const { x, y, panel } = scales;
     if (mark.width) path(context, mark, x, y);
     context.setLineDash([]);
@@ -199,8 +199,7 @@ const DRAWN = {
       const [low, high] = [error?.[0][i], error?.[1][i]];
       context.lineWidth = 1.2;
       if (error && low !== null) line(context, [px, y.at(low), px, y.at(high)]);
-      if (across && across[0][i] !== null) line(context, [x.at(across[0][i]), py, x.at(across[1][i]), py]);
-      if (mark.marker) marker(context, colours ? { ...mark, fill: colours[i] } : mark, px, py);
+      if (mark.marker) marker(context, mark, px, py);
       const text = () => sentence(words, panel, scales, value, withError(ys[i], low, high));
       targets.push({ x: px, y: py, text });
     });
