@@ -148,7 +148,7 @@ function path(context, { x, y, step }, across, up) {
 }
 
 function marker(context, { marker: shape, size, fill, edge, edge_width: thick = 0.6 }, px, py) {
-  const radius = Math.max(SCALE * size / (shape === "." ? 4 : 2), 1.1);
+  const radius = Math.max(size * (shape === "." ? 0.5 : 0.95), 1.3);
   context.beginPath();
   if (STROKES[shape]) {
     for (const [a, b, c, d] of STROKES[shape]) {
@@ -267,7 +267,7 @@ const DRAWN = {
       const [left, top, right, bottom] = [across[j], up[i], across[j + 1], up[i + 1]];
       context.fillStyle = colourOf(mark, value, code);
       const [w, h] = [right - left, bottom - top];
-      context.fillRect(left, top, w + 0.4 * Math.sign(w), h + 0.4 * Math.sign(h));
+      context.fillRect(left, top, w + 0.8 * Math.sign(w), h + 0.8 * Math.sign(h));
       const text = () => {
         const at = [told(x, (mark.x[j] + mark.x[j + 1]) / 2), told(y, (mark.y[i] + mark.y[i + 1]) / 2)];
         const what = mark.words ? `${mark.words} ` : "";

@@ -37,10 +37,14 @@ export class Scale {
 
   bentTicks() {
     const unit = 10 ** Math.floor(Math.log10(this.theta));
+    const reach = Math.max(-this.low, this.high);
+    const factors = reach < 30 * unit ? [1, 2, 5] : [1];
     const ticks = [0];
-    for (let size = unit; size <= Math.max(-this.low, this.high); size *= 10) {
-      if (size <= this.high) ticks.push(size);
-      if (-size >= this.low) ticks.push(-size);
+    for (let power = unit; power <= reach; power *= 10) {
+      for (const size of factors.map((factor) => factor * power)) {
+        if (size <= this.high) ticks.push(size);
+        if (-size >= this.low) ticks.push(-size);
+      }
     }
     const apart = (t) => ticks.every((o) => o === t || Math.abs(o) < Math.abs(t) ||
       Math.abs(this.at(o) - this.at(t)) > 13);
