@@ -24,7 +24,7 @@ export class Scale {
   }
 
   ticks(count) {
-    if (this.theta) return this.bentTicks(count);
+    if (this.theta) return this.bentTicks();
     const raw = (this.high - this.low) / Math.max(count, 1);
     const power = 10 ** Math.floor(Math.log10(raw));
     const step = power * [1, 2, 5, 10].find((m) => m * power >= raw * 0.999);
@@ -35,20 +35,18 @@ export class Scale {
     return ticks;
   }
 
-  bentTicks() {
+  // Powers of ten that are apart, from 0 outwards; where they are few, 2 and 5 of each.
+  bentTicks(factors = [1]) {
     const unit = 10 ** Math.floor(Math.log10(this.theta));
-    const reach = Math.max(-this.low, this.high);
-    const factors = reach < 30 * unit ? [1, 2, 5] : [1];
-    const ticks = [0];
-    for (let power = unit; power <= reach; power *= 10) {
-      for (const size of factors.map((factor) => factor * power)) {
-        if (size <= this.high) ticks.push(size);
-        if (-size >= this.low) ticks.push(-size);
-      }
+    const found = [0];
+    for (let power = unit; power <= Math.max(-this.low, this.high); power *= 10) {
+      for (const factor of factors) found.push(factor * power, -factor * power);
     }
-    const apart = (t) => ticks.every((o) => o === t || Math.abs(o) < Math.abs(t) ||
+    const inside = found.filter((tick) => tick >= this.low && tick <= this.high);
+    const apart = (t) => [0, ...inside].every((o) => o === t || Math.abs(o) < Math.abs(t) ||
       Math.abs(this.at(o) - this.at(t)) > 13);
-    return ticks.filter((t) => t === 0 || (apart(t) && Math.abs(this.at(t) - this.at(0)) > 13));
+    const ticks = inside.filter((t) => t === 0 || (apart(t) && Math.abs(this.at(t) - this.at(0)) > 13));
+    return ticks.length < 3 && factors.length === 1 ? this.bentTicks([1, 2, 5]) : ticks;
   }
 
   text(tick) { return tickText(tick, this.theta || Math.abs(this.high - this.low)); }
