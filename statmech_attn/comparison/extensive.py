@@ -27,7 +27,7 @@ import xarray as xr
 
 from statmech_attn.comparison import detectable_errors
 from statmech_attn.comparison.trajectories import VERDICTS
-from statmech_attn.dmft.extensive import points
+from statmech_attn.dmft import extensive
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import (
     bias_slope,
@@ -101,7 +101,7 @@ VARIABLES = Variables(
     Variable("verdict", "", "verdict", "1", "verdict", flags=VERDICTS, group=""),
     Variable("observable", "observable", "what is compared", "1", "X"),
     Variable("n_spins", "n_spins", "number of spins", "1", "N"),
-    points.LOADED,
+    extensive.points.LOADED,
 )
 
 
@@ -121,8 +121,12 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     """
     theory = _matched(theory, simulation)
     steps = min(theory.sizes["time"], simulation.sizes["time"])
-    names = [n for n in points.MEASURED if n in theory and f"{n}_mean" in simulation]
-    over = tuple(n for n in points.SCANNED if n in simulation.dims)
+    names = [
+        n
+        for n in extensive.points.MEASURED
+        if n in theory and f"{n}_mean" in simulation
+    ]
+    over = tuple(n for n in extensive.points.SCANNED if n in simulation.dims)
     compared = [_point(theory, simulation, name, over, steps) for name in names]
     dataset = xr.concat(compared, "observable", join="exact")
     dataset = dataset.assign_coords(observable=names, n_spins=simulation.n_spins)
@@ -144,7 +148,7 @@ def _matched(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
                 f"{key} differs: theory has {theory.attrs[key]!r}, simulation "
                 f"{simulation.attrs[key]!r}."
             )
-    for name in points.SCANNED:
+    for name in extensive.points.SCANNED:
         simulated, theoretical = (
             np.atleast_1d(x[name].values) for x in (simulation, theory)
         )
@@ -221,7 +225,7 @@ def _point(
             (over, np.asarray(part).reshape(shape)) for part in bias
         )
     coordinates = {name: simulation[name].values for name in over}
-    fixed = {n: simulation[n].values for n in points.SCANNED if n not in over}
+    fixed = {n: simulation[n].values for n in extensive.points.SCANNED if n not in over}
     return xr.Dataset(contents, coordinates | fixed)
 
 
@@ -229,15 +233,15 @@ def _deviations(
     theory: xr.Dataset, simulation: xr.Dataset, over, steps: int
 ) -> dict[str, dict[tuple[int, ...], Deviations]] | None:
     """Differences of theory and samples, by group and point; None without samples."""
-    slope = f"_by_{points.SCANNED[0]}"
+    slope = f"_by_{extensive.points.SCANNED[0]}"
     with_theory = [
         n
-        for n in points.MEASURED
+        for n in extensive.points.MEASURED
         if f"{n}_samples" in simulation and n + slope in theory
     ]
     if not with_theory:
         return None
-    one_time = [n for n in points.ONE_TIME if n in with_theory]
+    one_time = [n for n in extensive.points.ONE_TIME if n in with_theory]
     groups = {GROUP: one_time} | {n: [n] for n in with_theory if n not in one_time}
     deviations: dict[str, dict[tuple[int, ...], Deviations]] = {x: {} for x in groups}
     for place in np.ndindex(tuple(simulation.sizes[name] for name in over)):
@@ -308,7 +312,9 @@ def _summed(theory, simulation, names, steps: int, sizes) -> Deviations | None:
     series = [slice(a, b) for a, b in zip(ends - lengths, ends) if b > a]
     if not series:
         return None
-    slopes = np.array([row(f"{{}}_by_{name}")[used] for name in points.SCANNED])
+    slopes = np.array(
+        [row(f"{{}}_by_{name}")[used] for name in extensive.points.SCANNED]
+    )
     slopes = np.where(np.isfinite(slopes), slopes, 0.0)
     return Deviations(samples[:, used], series, row("{}_error")[used], slopes)
 

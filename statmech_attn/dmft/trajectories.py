@@ -29,8 +29,7 @@ from statmech_attn.dmft.network import (
     State,
 )
 from statmech_attn.dmft.patterns import Patterns
-from statmech_attn.dynamics import Trajectories
-from statmech_attn.dynamics.diagrams import Axes, axes_of
+from statmech_attn.dynamics import diagrams, Trajectories
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, FAILURE, Tick
 
@@ -133,7 +132,7 @@ def trajectories(
 
 def along_beta(
     grid: Mapping[str, Any], start: Callable[[Parameters], State]
-) -> tuple[Axes, Callable[[Parameters, np.ndarray], State]]:
+) -> tuple[diagrams.Axes, Callable[[Parameters, np.ndarray], State]]:
     """Parameters of a network along beta, and the starts of its points.
 
     Args:
@@ -152,7 +151,7 @@ def along_beta(
         >>> axes.points().gamma.tolist()
         [4.0, 4.0]
     """
-    axes = axes_of(grid)
+    axes = diagrams.axes_of(grid)
     for name in axes.names:
         if name != "beta":
             raise ValueError(f"{name} must be one number; only beta is scanned.")
@@ -192,7 +191,7 @@ class NetworkTrajectories(Trajectories):
     def __init__(
         self,
         net: Network,
-        axes: Axes,
+        axes: diagrams.Axes,
         starts: Callable[[Parameters, np.ndarray], State],
         *,
         steps: int,

@@ -14,7 +14,6 @@ from jaxtyping import Array, Key
 
 from statmech_attn.batches import limited, seconds_of
 from statmech_attn.dmft import extensive, Network, Patterns
-from statmech_attn.dmft.extensive import points
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.extensive import extensive_plan, ExtensivePlan
 from statmech_attn.montecarlo.options import SampledRecall
@@ -36,10 +35,10 @@ VARIABLES = Variables(
             f"{words}: {what}",
             "1",
             form.format(symbol),
-            group="" if name in points.ONE_TIME else "two_times",
+            group="" if name in extensive.points.ONE_TIME else "two_times",
         )
-        for name in points.MEASURED
-        for dims, words, symbol in [points.label(name)]
+        for name in extensive.points.MEASURED
+        for dims, words, symbol in [extensive.points.label(name)]
         for ending, (what, form) in SPREADS.items()
     ),
     *(
@@ -49,20 +48,22 @@ VARIABLES = Variables(
             f"{words}: of every sample of the patterns",
             "1",
             symbol,
-            group="samples" if name in points.ONE_TIME else "samples_two_times",
+            group="samples"
+            if name in extensive.points.ONE_TIME
+            else "samples_two_times",
         )
-        for name in points.MEASURED
-        for dims, words, symbol in [points.label(name)]
+        for name in extensive.points.MEASURED
+        for dims, words, symbol in [extensive.points.label(name)]
     ),
     FAILURE,
-    points.LOADED,
+    extensive.points.LOADED,
     Variable("n_spins", "n_spins", "number of spins", "1", "N"),
     Variable("sample", "sample", "sample of the patterns", "1", "s", group="samples"),
-    points.TIMES,
+    extensive.points.TIMES,
 )
 
 
-class ExtensiveSamples(points.TimedPoints):
+class ExtensiveSamples(extensive.points.TimedPoints):
     """Networks of N spins in time, over N, alpha, beta, gamma and epsilon.
 
     Args:
@@ -105,10 +106,10 @@ class ExtensiveSamples(points.TimedPoints):
         recall: SampledRecall = SampledRecall(),
         *,
         n_spins: Sequence[int],
-        alpha: points.ParameterValues,
-        beta: points.ParameterValues,
-        gamma: points.ParameterValues = 0.0,
-        epsilon: points.ParameterValues = 0.0,
+        alpha: extensive.points.ParameterValues,
+        beta: extensive.points.ParameterValues,
+        gamma: extensive.points.ParameterValues = 0.0,
+        epsilon: extensive.points.ParameterValues = 0.0,
         key: Key[Array, ""],
     ):
         grid = {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": epsilon}

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 from annotated_types import Ge
 
 from statmech_attn.bpkr import estimates
-from statmech_attn.dmft.extensive import Recall
+from statmech_attn.dmft import extensive
 from statmech_attn.options import Count
 
 
@@ -33,7 +33,7 @@ class Sampling(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SampledRecall(Recall):
+class SampledRecall(extensive.Recall):
     """Recall of networks of N spins, and how often it is sampled.
 
     Attributes:

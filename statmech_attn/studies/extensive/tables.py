@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge, Le
 from pydantic import AllowInfNan, Discriminator, Field, model_validator, Tag
 
-from statmech_attn.dmft.extensive import Recall, Retrieval, SolvedRecall
+from statmech_attn.dmft import extensive
 from statmech_attn.montecarlo import SampledRecall
 from statmech_attn.options import Count, Seed
 from statmech_attn.studies.network.tables import NetworkStudy
@@ -78,7 +78,7 @@ class LoadedParameters(Table, frozen=True):
     epsilon: Axis | None = None
 
 
-class LoadedRun(of(Recall, "row", "overlap", "steps")):
+class LoadedRun(of(extensive.Recall, "row", "overlap", "steps")):
     """What theory and simulation of patterns growing with N have in common.
 
     Attributes:
@@ -105,13 +105,15 @@ RECOVERY = SEQUENCE | {
 }
 
 
-class ExtensiveRun(of(SolvedRecall, "error", "trajectories", "two_times"), LoadedRun):
+class ExtensiveRun(
+    of(extensive.SolvedRecall, "error", "trajectories", "two_times"), LoadedRun
+):
     """[run] of the theory."""
 
     @property
-    def recall(self) -> SolvedRecall:
+    def recall(self) -> extensive.SolvedRecall:
         """What is solved at every point."""
-        return chosen(SolvedRecall, self)
+        return chosen(extensive.SolvedRecall, self)
 
 
 class ExtensiveStudy(NetworkStudy, frozen=True):
@@ -181,7 +183,7 @@ class CapacityParameters(Table, frozen=True):
     gamma: Axis = 0.0
 
 
-class CapacityRun(of(Retrieval)):
+class CapacityRun(of(extensive.Retrieval)):
     """[run] of the capacity.
 
     Attributes:
@@ -192,9 +194,9 @@ class CapacityRun(of(Retrieval)):
     contexts: Annotated[list[Count], Field(min_length=1)] | None = None
 
     @property
-    def retrieval(self) -> Retrieval:
+    def retrieval(self) -> extensive.Retrieval:
         """Of every point."""
-        return chosen(Retrieval, self)
+        return chosen(extensive.Retrieval, self)
 
     @model_validator(mode="after")
     def _stays_or_moves(self):

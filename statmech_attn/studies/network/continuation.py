@@ -13,7 +13,6 @@ from jaxtyping import PyTree
 
 from statmech_attn import dmft
 from statmech_attn.dynamics import continuation
-from statmech_attn.dynamics.continuation import diagram_variables, Turns, turns_of
 from statmech_attn.labels import Variable
 from statmech_attn.studies.network import models
 from statmech_attn.studies.network.continuation_table import ContinuationStudy, Followed
@@ -22,7 +21,9 @@ from statmech_attn.studies.tables import Interval
 
 SHOWN = Variable("strobe", "", "m_o_se_1", "1", "m^{o,SE}_1")
 VARIABLES, WHERE_COPIED = (
-    diagram_variables(dmft.PARAMETERS, unit="token", state=words, shown=SHOWN)
+    continuation.diagram_variables(
+        dmft.PARAMETERS, unit="token", state=words, shown=SHOWN
+    )
     for words in (
         "attention window of a point of the cycle at clock 0, A",
         "newest class means and older overlaps at clock 0, x",
@@ -33,7 +34,7 @@ VARIABLES, WHERE_COPIED = (
 class Source(NamedTuple):
     """Whose cycles are followed, as `DiagramPlan` takes it, and its variables."""
 
-    system: Turns
+    system: continuation.Turns
     x: Any
     values: dict[str, float]
     variables: Any
@@ -87,11 +88,11 @@ def _of_network(study: ContinuationStudy) -> Source:
     epsilon = max([values["epsilon"], *ends])  # whether the drive acts anywhere
     if "redrawn" in values:
         template = _at_clock_zero(net, *_settled(options, model, values, 0))
-        turns = turns_of(dmft.sequential(net, epsilon), template)
+        turns = continuation.turns_of(dmft.sequential(net, epsilon), template)
     else:
         tokens = dmft.clock_period(net, epsilon)
         shown = partial(_strobe, net, tokens)
-        turns = Turns(dmft.strobe(net, epsilon), tokens, shown)
+        turns = continuation.Turns(dmft.strobe(net, epsilon), tokens, shown)
     return Source(
         turns,
         partial(_simulated, options, model, values),

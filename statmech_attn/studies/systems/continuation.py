@@ -3,7 +3,6 @@
 import numpy as np
 
 from statmech_attn.dynamics import continuation
-from statmech_attn.dynamics.continuation import diagram_variables, turns_of
 from statmech_attn.studies.network.continuation import diagram, first_point, Source
 from statmech_attn.studies.systems.studied_system import of_system
 from statmech_attn.studies.systems.tables import SystemContinuationStudy
@@ -28,12 +27,12 @@ def work(study: SystemContinuationStudy) -> continuation.DiagramPlan:
         state = studied.layout.advance(params, start, steps)
         return studied.layout.array(params, state)[:, 0]
 
-    variables = diagram_variables(
+    variables = continuation.diagram_variables(
         studied.parameters,
         unit=system.unit,
         state=continuation.POINT_OF_CYCLE,
         shown=studied.observables[shown],
     )
-    turns = turns_of(system, first_point(start), shown)
+    turns = continuation.turns_of(system, first_point(start), shown)
     about = dict(studied.attributes)
     return diagram(study, Source(turns, simulated, values, variables, about))
