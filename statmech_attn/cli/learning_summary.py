@@ -175,15 +175,17 @@ def training(dataset: xr.Dataset) -> Content:
         codes, counts = np.unique(point.training_result, return_counts=True)
         words = [*reasons, "not_computed"]
         table.add_row(
-            f"{float(point.width):g}", f"{float(point.temperature):g}",
+            f"{float(point.width):g}",
+            f"{float(point.temperature):g}",
             formatted(point.accuracy.mean(), ".3f"),
-            formatted(point.accuracy_train.mean(), ".3f"), formatted(last.min(), ".5g"),
+            formatted(point.accuracy_train.mean(), ".3f"),
+            formatted(last.min(), ".5g"),
             formatted(point.loss_gradient_norm.max(), ".1e"),
             ", ".join(
                 f"{count} × {words[code].replace('_', ' ')}"
                 for code, count in zip(codes, counts, strict=True)
             ),
-        )  # fmt: skip
+        )
     yield table
     finite = np.isfinite(dataset.accuracy).sum("restart")
     few, many = int(finite.min()), int(finite.max())

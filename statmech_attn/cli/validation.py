@@ -131,18 +131,20 @@ def _cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
     for line in comparisons:
         first = line.name != last
         last = line.name
-        cells.append([
-            line.name if first else "",
-            line.quantity,
-            _value(line),
-            _text(line.reference),
-            line.unit,
-            "" if isinstance(line.value, str) else f"{line.deviation:+.2f}",
-            "" if isinstance(line.value, str) else f"{line.allowed:.2f}",
-            line.verdict,
-            f"{line.seconds:.1f} s" if first else "",
-            line.source if first else "",
-        ])  # fmt: skip
+        cells.append(
+            [
+                line.name if first else "",
+                line.quantity,
+                _value(line),
+                _text(line.reference),
+                line.unit,
+                "" if isinstance(line.value, str) else f"{line.deviation:+.2f}",
+                "" if isinstance(line.value, str) else f"{line.allowed:.2f}",
+                line.verdict,
+                f"{line.seconds:.1f} s" if first else "",
+                line.source if first else "",
+            ]
+        )
     return cells
 
 

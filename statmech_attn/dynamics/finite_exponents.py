@@ -25,20 +25,22 @@ from statmech_attn.dynamics.systems import SideBySide, TangentSystem
 
 EDGES = 200_000  # of the graph at most; further steps are left out
 CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "checkpoint")
-ELEMENTWISE = (
-    "add", "add_any", "sub", "mul", "div", "neg", "select_n", "convert_element_type",
-    "copy", "copy_p", "real", "imag", "reduce_precision",
-)  # fmt: skip
-MOVES = {  # operations that move numbers: which of the inputs say where to
-    "reshape": (), "broadcast_in_dim": (), "squeeze": (), "transpose": (), "slice": (),
-    "rev": (), "concatenate": (), "pad": (), "split": (), "expand_dims": (),
-    "stack": (), "unstack": (), "gather": slice(1, None), "scatter": slice(1, 2),
-    "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None),
-}  # fmt: skip
-PLACES = (  # what places are computed by
-    *ELEMENTWISE, *MOVES, "iota", "lt", "le", "gt", "ge", "eq", "ne", "and", "or",
-    "not", "min", "max", "clamp", "rem", "sign",
-)  # fmt: skip
+ELEMENTWISE = """
+    add add_any sub mul div neg select_n convert_element_type
+    copy copy_p real imag reduce_precision
+""".split()
+MOVING = """
+    reshape broadcast_in_dim squeeze transpose slice rev concatenate pad split
+    expand_dims stack unstack
+""".split()
+MOVES = dict.fromkeys(MOVING, ()) | {  # which of the inputs say where numbers move to
+    "gather": slice(1, None),
+    "scatter": slice(1, 2),
+    "dynamic_slice": slice(1, None),
+    "dynamic_update_slice": slice(2, None),
+}
+COUNTING = "iota lt le gt ge eq ne and or not min max clamp rem sign".split()
+PLACES = (*ELEMENTWISE, *MOVES, *COUNTING)  # what places are computed by
 
 
 class Cell(NamedTuple):

@@ -42,14 +42,19 @@ BATCH = 32  # orbits side by side at most
 PIECE = 8192  # steps of a transient between two ticks
 VARIABLES = Variables(  # files have the scanned parameter as the first dimension
     Variable(
-        "observed", "time observable", "what is observed of the state", "1", "x",
-        group="", note="each with a unit of its own, `observable_unit`",
+        "observed",
+        "time observable",
+        "what is observed of the state",
+        "1",
+        "x",
+        group="",
+        note="each with a unit of its own, `observable_unit`",
     ),
     FAILURE,
     Variable("time", "time", "step, 0 is the state after the transient", "1", "t"),
     *OBSERVABLES,
     attributes=("system",),
-)  # fmt: skip
+)
 
 
 def trajectories(

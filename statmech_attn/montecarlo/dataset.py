@@ -67,7 +67,10 @@ def _averaged(name: str) -> Variable:
 VARIABLES = Variables(
     *(
         Variable(
-            name + ending, " ".join(STEPWISE), long_name + words, "1",
+            name + ending,
+            " ".join(STEPWISE),
+            long_name + words,
+            "1",
             form.format(symbol),
             group="" if name + ending in ("m_o_se_mean", "m_o_se_spread") else None,
         )
@@ -85,7 +88,7 @@ VARIABLES = Variables(
     Variable("pattern", "pattern", "pattern", "1", "a"),
     Variable("run", "run", "stored run", "1", "r"),
     Variable("all_runs", "all_runs", "run", "1", "r"),
-)  # fmt: skip
+)
 
 
 def monte_carlo_dataset(

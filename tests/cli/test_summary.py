@@ -216,7 +216,9 @@ def test_a_chosen_temperature_at_the_end_of_its_grid_is_marked():
     point = {name: (("width",), [0.5]) for name in ("accuracy", "gradient_norm")}
     result = {"flag_meanings": "converged"}
     found = xr.Dataset(
-        variables | point | {
+        variables
+        | point
+        | {
             "accuracy_gp": 0.5,
             "iterations": ("width", [3]),
             "result": ("width", np.zeros(1, "i1"), result),
@@ -224,7 +226,7 @@ def test_a_chosen_temperature_at_the_end_of_its_grid_is_marked():
         },
         {"width": [10.0], "temperature": 0.5, "choice": choice, "test_set": sets},
         {"kind": "order-parameter"},
-    )  # fmt: skip
+    )
     text = printed(found)
     rows = [line.split() for line in text.splitlines()]
     chosen = {tuple(row[:2]): row[2] for row in rows if row[1:2] and row[1] in choice}

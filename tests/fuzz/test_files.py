@@ -88,7 +88,7 @@ VALUES = st.one_of(
     st.lists(st.integers(0, 9), max_size=3).map(np.array),
     st.sampled_from(["{}", "[]", "null", '{"x": 1}', "nan", STUDY, b"\xff"]),
     st.just("[" * 3000),
-)  # fmt: skip
+)
 NAMES = st.sampled_from(sorted(storage.schema.PROVENANCE))
 
 

@@ -82,8 +82,14 @@ def test_bytes_cut_out_repeated_and_exchanged(text, data):
 
 VALUES = st.recursive(
     st.one_of(
-        st.integers(), st.floats(), st.booleans(), st.text(max_size=8),
-        st.dates(), st.datetimes(), st.builds(lambda: 2**20_000), st.just("all"),
+        st.integers(),
+        st.floats(),
+        st.booleans(),
+        st.text(max_size=8),
+        st.dates(),
+        st.datetimes(),
+        st.builds(lambda: 2**20_000),
+        st.just("all"),
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
@@ -94,7 +100,7 @@ VALUES = st.recursive(
         ),
     ),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 @LIMITS

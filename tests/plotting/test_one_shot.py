@@ -58,7 +58,8 @@ def theory_of(restart: int) -> xr.Dataset:
             "U_1": ((*point, "path_1", "path_1_pair"), U),
             "accuracy_sets": ((*point, "test_set"), rng.uniform(0.5, 1, (*grid, 4))),
             "accuracy_chosen": (
-                ("width", "choice", "test_set"), rng.uniform(0.5, 1, (3, 2, 4)),
+                ("width", "choice", "test_set"),
+                rng.uniform(0.5, 1, (3, 2, 4)),
             ),
             "chosen_temperature": (("width", "choice"), choice),
             "accuracy_chosen_gp": (("choice", "test_set"), rng.uniform(0.5, 1, (2, 4))),
@@ -67,12 +68,15 @@ def theory_of(restart: int) -> xr.Dataset:
             "y": ("example", np.ones(P)),
         },
         {
-            "width": WIDTHS, "temperature": TEMPERATURES, "test_set": SETS,
-            "choice": ["validation", "published"], "path_1": PATHS,
+            "width": WIDTHS,
+            "temperature": TEMPERATURES,
+            "test_set": SETS,
+            "choice": ["validation", "published"],
+            "path_1": PATHS,
             "path_1_pair": PATHS,
         },
         {"kind": "order-parameter"} | of_network(restart),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
@@ -91,11 +95,14 @@ def sampled():
             "y": ("example", np.ones(P)),
         },
         {
-            "width": [10.0], "temperature": 0.5, "test_set": SETS, "path_1": PATHS,
+            "width": [10.0],
+            "temperature": 0.5,
+            "test_set": SETS,
+            "path_1": PATHS,
             "path_1_pair": PATHS,
         },
         {"kind": "posterior", "method": "order-parameter"} | of_network(1),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

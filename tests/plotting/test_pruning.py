@@ -62,9 +62,14 @@ def dataset():
             name: (dims, draw(low, high, [SIZES[d] for d in dims]))
             for name, (dims, low, high) in variables.items()
         },
-        {"restart": range(3), "order": ORDERS, "attention_head": HEADS,
-         "test_set": SETS, "n_pruned": range(3)},
-    )  # fmt: skip
+        {
+            "restart": range(3),
+            "order": ORDERS,
+            "attention_head": HEADS,
+            "test_set": SETS,
+            "n_pruned": range(3),
+        },
+    )
     for name in found:
         if "restart" in found[name].dims:
             found[name][1] = np.nan

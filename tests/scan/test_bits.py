@@ -30,14 +30,18 @@ KINDS = {
 STUDY = {
     "kind": "bifurcation",
     "network": {
-        "patterns": "cycle", "n_patterns": 3, "n_bits": 6, "context": 2, "seed": 1
+        "patterns": "cycle",
+        "n_patterns": 3,
+        "n_bits": 6,
+        "context": 2,
+        "seed": 1,
     },
     "parameters": {
         "beta": {"start": 1.2, "stop": 1.5, "num": 9},
         "gamma": [110.0, 120.0, 127.0],
         "epsilon": 0.02,
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

@@ -23,10 +23,15 @@ SIMULATIONS = {
     "kind": "monte-carlo",
     "parameters": {"beta": [0.5, 1.2, 1.5]},
     "run": {
-        "steps": 11, "transient": 5, "n_spins": [300, 900], "runs": 50, "stored": 20,
-        "mean_field_transient": 100, "seed": 3,
+        "steps": 11,
+        "transient": 5,
+        "n_spins": [300, 900],
+        "runs": 50,
+        "stored": 20,
+        "mean_field_transient": 100,
+        "seed": 3,
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,20 @@ from PIL import Image, ImageDraw
 
 SMALL_ZIPS = {
     "images_background_small1.zip": (
-        "Balinese", "Early_Aramaic", "Greek", "Korean", "Latin",
+        "Balinese",
+        "Early_Aramaic",
+        "Greek",
+        "Korean",
+        "Latin",
     ),
     "images_background_small2.zip": (
-        "Greek", "Japanese_(katakana)", "Latin", "Sanskrit", "Tagalog",
+        "Greek",
+        "Japanese_(katakana)",
+        "Latin",
+        "Sanskrit",
+        "Tagalog",
     ),
-}  # fmt: skip
+}
 
 
 def write_omniglot(

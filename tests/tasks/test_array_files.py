@@ -283,9 +283,11 @@ def test_two_classes_are_taken_with_their_examples(file, example, tmp_path):
     every = arrays.load(file)
     for Y in (digits, digits.astype("u1"), digits[:, None], np.eye(5)[digits]):
         path = written(
-            tmp_path, example, {"Y": Y, "Y_test": Y},
+            tmp_path,
+            example,
+            {"Y": Y, "Y_test": Y},
             {"real": REAL, "real_test": REAL},
-        )  # fmt: skip
+        )
         given = arrays.load(path, classes=[3, 1])
         rows = (digits == 3) | (digits == 1)
         np.testing.assert_array_equal(given.Y, np.where(digits[rows] == 3, 1, -1))

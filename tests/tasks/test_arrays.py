@@ -78,9 +78,12 @@ def test_linear_blocks_rows_and_padding(example, tmp_path):
     padded = example | {
         name: pad(example[name], axes)
         for name, axes in {
-            "x": {2}, "x_test": {2}, "attention_2": {2, 3}, "attention_2_test": {2, 3}
+            "x": {2},
+            "x_test": {2},
+            "attention_2": {2, 3},
+            "attention_2_test": {2, 3},
         }.items()
-    }  # fmt: skip
+    }
     for end in ("", "_test"):
         padded[f"real{end}"] = np.arange(7) < np.full((60, 1), 6)
     both = arrays.load(written(tmp_path, padded), readout="mean")

@@ -16,23 +16,24 @@ from statmech_attn.tasks.splits import SPLITS, zip_of
 SMALL1 = "images_background_small1.zip"
 SMALL2 = "images_background_small2.zip"
 # Characters of each alphabet, as published.
-CHARACTERS = {
-    "Alphabet_of_the_Magi": 20, "Angelic": 20, "Anglo-Saxon_Futhorc": 29,
-    "Arcadian": 26, "Armenian": 41, "Asomtavruli_(Georgian)": 40,
-    "Atemayar_Qelisayer": 26, "Atlantean": 26, "Aurek-Besh": 26, "Avesta": 26,
-    "Balinese": 24, "Bengali": 46, "Blackfoot_(Canadian_Aboriginal_Syllabics)": 14,
-    "Braille": 26, "Burmese_(Myanmar)": 34, "Cyrillic": 33, "Early_Aramaic": 22,
-    "Futurama": 26, "Ge_ez": 26, "Glagolitic": 45, "Grantha": 43, "Greek": 24,
-    "Gujarati": 48, "Gurmukhi": 45, "Hebrew": 22,
-    "Inuktitut_(Canadian_Aboriginal_Syllabics)": 16, "Japanese_(hiragana)": 52,
-    "Japanese_(katakana)": 47, "Kannada": 41, "Keble": 26, "Korean": 40, "Latin": 26,
-    "Malay_(Jawi_-_Arabic)": 40, "Malayalam": 47, "Manipuri": 40,
-    "Mkhedruli_(Georgian)": 41, "Mongolian": 30, "N_Ko": 33,
-    "Ojibwe_(Canadian_Aboriginal_Syllabics)": 14,
-    "Old_Church_Slavonic_(Cyrillic)": 45, "Oriya": 46, "Sanskrit": 42, "Sylheti": 28,
-    "Syriac_(Estrangelo)": 23, "Syriac_(Serto)": 23, "Tagalog": 17, "Tengwar": 25,
-    "Tibetan": 42, "Tifinagh": 55, "ULOG": 26,
-}  # fmt: skip
+ALPHABETS = """
+    Alphabet_of_the_Magi 20, Angelic 20, Anglo-Saxon_Futhorc 29,
+    Arcadian 26, Armenian 41, Asomtavruli_(Georgian) 40,
+    Atemayar_Qelisayer 26, Atlantean 26, Aurek-Besh 26, Avesta 26,
+    Balinese 24, Bengali 46, Blackfoot_(Canadian_Aboriginal_Syllabics) 14,
+    Braille 26, Burmese_(Myanmar) 34, Cyrillic 33, Early_Aramaic 22,
+    Futurama 26, Ge_ez 26, Glagolitic 45, Grantha 43, Greek 24,
+    Gujarati 48, Gurmukhi 45, Hebrew 22,
+    Inuktitut_(Canadian_Aboriginal_Syllabics) 16, Japanese_(hiragana) 52,
+    Japanese_(katakana) 47, Kannada 41, Keble 26, Korean 40, Latin 26,
+    Malay_(Jawi_-_Arabic) 40, Malayalam 47, Manipuri 40,
+    Mkhedruli_(Georgian) 41, Mongolian 30, N_Ko 33,
+    Ojibwe_(Canadian_Aboriginal_Syllabics) 14,
+    Old_Church_Slavonic_(Cyrillic) 45, Oriya 46, Sanskrit 42, Sylheti 28,
+    Syriac_(Estrangelo) 23, Syriac_(Serto) 23, Tagalog 17, Tengwar 25,
+    Tibetan 42, Tifinagh 55, ULOG 26
+"""
+CHARACTERS = {name: int(count) for name, count in map(str.split, ALPHABETS.split(","))}
 
 
 @pytest.fixture(scope="module")

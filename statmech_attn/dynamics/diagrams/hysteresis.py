@@ -30,32 +30,38 @@ _SHOWN = Variable("strobe", "", "displayed coordinate at the clock's phase 0", "
 # Files have the swept parameter as the first dimension.
 VARIABLES = Variables(
     *(_samples(way, _SHOWN) for way in WAYS),
-    Variable(
-        "phase_up", "", "phase of the orbit swept up", "1", "phase", flags=PHASES
-    ),
+    Variable("phase_up", "", "phase of the orbit swept up", "1", "phase", flags=PHASES),
     Variable(
         "phase_down", "", "phase of the orbit swept down", "1", "phase", flags=PHASES
     ),
     Variable(
         "distance", "", "distance of the sets of the two sweeps", "1", "D", group=""
     ),
+    Variable("differ", "", "the sweeps end on different sets", "1", "differ", group=""),
     Variable(
-        "differ", "", "the sweeps end on different sets", "1", "differ", group=""
+        "interval",
+        "number edge",
+        "value of the parameter around an interval of hysteresis",
+        "1",
+        "p",
+        group="",
     ),
     Variable(
-        "interval", "number edge",
-        "value of the parameter around an interval of hysteresis", "1", "p", group="",
-    ),
-    Variable(
-        "strobe_sample", "strobe_sample", "sample at the clock's phase 0, latest last",
-        "1", "n",
+        "strobe_sample",
+        "strobe_sample",
+        "sample at the clock's phase 0, latest last",
+        "1",
+        "n",
     ),
     Variable("number", "number", "interval of hysteresis", "1", "k"),
     Variable(
-        "edge", "edge", "last value before, first and last in it, first after", "1",
+        "edge",
+        "edge",
+        "last value before, first and last in it, first after",
+        "1",
         "edge",
     ),
-)  # fmt: skip
+)
 
 
 def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:

@@ -226,14 +226,18 @@ class Scan:
         volume = spectrum.log_det
         aligned = lyapunov.alignment(per_block, self._every) * self._every
         return Verdicts(
-            *verdict, witnesses, spectrum.exponents, spectrum.weighted, spectrum.stderr,
+            *verdict,
+            witnesses,
+            spectrum.exponents,
+            spectrum.weighted,
+            spectrum.stderr,
             jnp.full(spectrum.exponents.shape, cycles.SOURCES.index("average")),
             every_lane(jnp.nan) if volume is None else volume,
             every_lane(jnp.nan) if volume is None else spectrum.sum_rule,
             every_lane(spectrum.steps),
             every_lane(aligned + spectrum.steps + self._tail),
             phases.as_in_paper(spectrum),
-        )  # fmt: skip
+        )
 
     def _recorded(self, arrays, params, state):
         system, plan = self._system_of(arrays), self.plan

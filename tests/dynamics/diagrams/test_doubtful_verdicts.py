@@ -74,10 +74,13 @@ def zoom():
         "kind": "bifurcation",
         "parameters": {"beta": {"start": at(215), "stop": at(221), "num": 7}},
         "run": {
-            "start": "checkpoint", "transient": 30_000, "steps": 10_000,
-            "exponents": 1, "confirm": {"starts": 2, "horizon": 2_000_000},
+            "start": "checkpoint",
+            "transient": 30_000,
+            "steps": 10_000,
+            "exponents": 1,
+            "confirm": {"starts": 2, "horizon": 2_000_000},
         },
-    }  # fmt: skip
+    }
     return studies.run(studies.parse(study))
 
 
@@ -104,15 +107,29 @@ def test_transients_that_pass_for_chaos_are_found_out(zoom):
 
 # Means of 4 other starts after 2e6 tokens, in windows of 160 000; errors of the means.
 CRISIS = {
-    812: (0.00627, 7e-5), 813: (0.01104, 7e-5), 814: (0.01240, 9e-5),
-    815: (0.01255, 1.3e-4), 816: (0.01493, 1.2e-4), 817: (0.01460, 1e-4),
-    818: (0.01483, 1.3e-4), 819: (0.01412, 2.3e-4), 820: (0.01752, 1.4e-4),
-    821: (0.00992, 2.5e-4), 822: (0.01721, 1.7e-4), 823: (0.01650, 2e-4),
-    824: (0.01772, 1.3e-4), 825: (0.01974, 1e-4), 826: (0.02187, 1.1e-4),
-    827: (0.02189, 1.2e-4), 828: (0.02437, 1.1e-4), 829: (0.1396, 1.0e-3),
-    830: (0.1404, 1.1e-3), 831: (0.1427, 0.8e-3), 832: (0.1413, 1.2e-3),
+    812: (0.00627, 7e-5),
+    813: (0.01104, 7e-5),
+    814: (0.01240, 9e-5),
+    815: (0.01255, 1.3e-4),
+    816: (0.01493, 1.2e-4),
+    817: (0.01460, 1e-4),
+    818: (0.01483, 1.3e-4),
+    819: (0.01412, 2.3e-4),
+    820: (0.01752, 1.4e-4),
+    821: (0.00992, 2.5e-4),
+    822: (0.01721, 1.7e-4),
+    823: (0.01650, 2e-4),
+    824: (0.01772, 1.3e-4),
+    825: (0.01974, 1e-4),
+    826: (0.02187, 1.1e-4),
+    827: (0.02189, 1.2e-4),
+    828: (0.02437, 1.1e-4),
+    829: (0.1396, 1.0e-3),
+    830: (0.1404, 1.1e-3),
+    831: (0.1427, 0.8e-3),
+    832: (0.1413, 1.2e-3),
     833: (0.1420, 0.7e-3),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow
@@ -149,10 +166,14 @@ def test_what_stays_has_the_longer_horizon(more):
         "kind": "bifurcation",
         "parameters": {"beta": {"start": 1.262, "stop": 1.35, "num": 2}},
         "run": {
-            "start": "checkpoint", "transient": 2000, "steps": 4000, "exponents": 1,
-            "max_doublings": 1, **more,
+            "start": "checkpoint",
+            "transient": 2000,
+            "steps": 4000,
+            "exponents": 1,
+            "max_doublings": 1,
+            **more,
         },
-    }  # fmt: skip
+    }
     study["run"]["confirm"] = {"starts": 0}
     plain = studies.run(studies.parse(study))
     study["run"]["confirm"] = {"starts": 2, "horizon": 100_000}

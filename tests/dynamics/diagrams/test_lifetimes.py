@@ -175,9 +175,14 @@ def crisis():
     lifetimes = np.geomspace(4e4, 500, 12)
     grid = {"s": [*lasting, *slope(lifetimes)]}
     plan = Plan(
-        transient=1500, steps=1500, exponents=1, section_samples=1, strobe_samples=1,
-        on=0, tail=96,
-    )  # fmt: skip
+        transient=1500,
+        steps=1500,
+        exponents=1,
+        section_samples=1,
+        strobe_samples=1,
+        on=0,
+        tail=96,
+    )
     ask = lambda **how: diagram(System(tent), grid, jnp.array(0.3), plan, **how)
     return ask(confirm=Confirm(0)), ask(), lifetimes
 
@@ -222,9 +227,14 @@ def test_off_means_no_further_steps(crisis):
 
 
 PLAN = Plan(
-    transient=500, steps=1000, exponents=1, section_samples=1, strobe_samples=1, on=0,
+    transient=500,
+    steps=1000,
+    exponents=1,
+    section_samples=1,
+    strobe_samples=1,
+    on=0,
     tail=96,
-)  # fmt: skip
+)
 
 
 def test_coexisting_attractors_are_no_transients():

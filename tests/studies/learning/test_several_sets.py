@@ -103,8 +103,10 @@ def test_sets_of_other_sizes_have_their_own_means_and_errors():
 
 def test_which_sets_choose_is_said_by_the_task(study):
     """And nothing is said of sets where there is one."""
-    made = {n: learning(studies.load(study("order-parameter", n))[0].task)
-            for n in ("every", "unchosen", "test")}  # fmt: skip
+    made = {
+        n: learning(studies.load(study("order-parameter", n))[0].task)
+        for n in ("every", "unchosen", "test")
+    }
     by = {"validation": "validation", "published": "test"}
     assert dict(made["every"].choices) == by and made["every"].counts == [12, 20, 9]
     assert dict(made["unchosen"].choices) == {"published": "test"}

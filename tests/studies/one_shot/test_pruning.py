@@ -29,12 +29,15 @@ HEADS, SETS = (2, 2), ["omniglot", "omniglot-validation", "mnist"]
 STUDY = {
     "kind": "pruning",
     "task": {
-        "name": "one-shot", "trained": "trained.h5", "n_train": 12, "n_test": 40,
+        "name": "one-shot",
+        "trained": "trained.h5",
+        "n_train": 12,
+        "n_test": 40,
         "elsewhere": ["mnist"],
     },
     "network": {"width": 6, "temperature": 0.5},
     "run": {"exact": False, "random_orders": 3},
-}  # fmt: skip
+}
 SETTING = Setting(image_size=16, patch=8, channels=1)
 SCORED = ("saddle", "trained", "magnitude")
 EACH = [(0, 0), (0, 1), (1, 0), (1, 1)]

@@ -36,15 +36,24 @@ from statmech_attn.training import (
 SMALL = {
     "kind": "training",
     "task": {
-        "name": "one-shot", "image_size": 8, "patch": 4, "channels": 1, "n_test": 40,
+        "name": "one-shot",
+        "image_size": 8,
+        "patch": 4,
+        "channels": 1,
+        "n_test": 40,
         "elsewhere": ["mnist"],
     },
     "network": {"heads": [2, 2], "width": 6, "key_size": 5},
     "run": {
-        "steps": 50, "block": 20, "batch": 16, "validation_batches": 2, "restarts": 2,
-        "gain": 1.7, "learning_rate": 0.01,
+        "steps": 50,
+        "block": 20,
+        "batch": 16,
+        "validation_batches": 2,
+        "restarts": 2,
+        "gain": 1.7,
+        "learning_rate": 0.01,
     },
-}  # fmt: skip
+}
 
 
 def changed(table, **values):
