@@ -105,6 +105,10 @@ class Variable(NamedTuple):
         """Ending of the part that `error` leads to."""
         return (self.parts or "_stderr").split()[0]
 
+    def over(self, dims: str, parts: str = "", **changed: Any) -> "Variable":
+        """The same quantity over other dimensions, with such parts."""
+        return self._replace(dims=dims, parts=parts or self.parts, **changed)
+
     def in_steps(self, unit: str) -> "Variable":
         """This label for a result whose steps are called `unit`."""
         return self._replace(units=self.units.replace("{unit}", unit))

@@ -23,15 +23,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from statmech_attn.bpkr.quantities import ACCURACY_SETS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import paired_error, share_error
 
 
 VARIABLES = Variables(
-    Variable(
-        "accuracy_sets", "width test_set", "share of a test set with the right sign",
-        "1", "accuracy", "_stderr", note="binomial error",
-    ),
+    ACCURACY_SETS.over("width test_set"),
     Variable(
         "accuracy_sets_gp", "test_set", "accuracy on a test set in the GP limit", "1",
         "accuracy", "_stderr", note="binomial error",

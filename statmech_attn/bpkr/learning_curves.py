@@ -29,14 +29,16 @@ from jaxtyping import Array, Float, Int, Key
 from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.kernels import PathFactors
 from statmech_attn.bpkr.newton import RESULT_WORDS
-from statmech_attn.bpkr.points import (
-    COORDINATES,
-    Grid,
-    LearningPoints,
-    order_parameters,
-)
+from statmech_attn.bpkr.points import Grid, LearningPoints
 from statmech_attn.bpkr.predictor import accuracy
 from statmech_attn.bpkr.problem import HEURISTIC, Problem
+from statmech_attn.bpkr.quantities import (
+    ACCURACY,
+    COORDINATES,
+    LOG_EVIDENCE,
+    order_parameters,
+    Y_TEST,
+)
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Contents, lacking, Tick
@@ -48,18 +50,19 @@ UNKNOWN = math.nan
 _OVER, _OF_SET = "width examples estimate", "width training_set examples"
 _MEASURED = (
     Variable(
-        "error", _OVER, "mean squared error of the mean predictor on the test set",
+        "error",
+        _OVER,
+        "mean squared error of the mean predictor on the test set",
         symbol="ε",
     ),
     Variable(
-        "variance", _OVER, "posterior variance of f, mean over the test set",
+        "variance",
+        _OVER,
+        "posterior variance of f, mean over the test set",
         symbol="⟨δf²⟩",
     ),
-    Variable(
-        "accuracy", _OVER, "share of test examples with the right sign",
-        symbol="accuracy",
-    ),
-)  # fmt: skip
+    ACCURACY.over(_OVER),
+)
 _NOTE = "mean over training sets"
 VARIABLES = Variables(
     *(row._replace(parts="_stderr", group="", note=_NOTE) for row in _MEASURED),
@@ -73,29 +76,33 @@ VARIABLES = Variables(
     ),
     order_parameters(_OF_SET, note="at the saddle point"),
     Variable("action", _OF_SET, "action at the saddle point", symbol="S"),
+    LOG_EVIDENCE.over(_OF_SET, note="Laplace; with run.corrections"),
     Variable(
-        "log_evidence", _OF_SET, "log of the probability of the labels", "nat",
-        "ln p(Y)", note="Laplace; with run.corrections",
+        "result",
+        _OF_SET,
+        "how the search for the saddle point ended",
+        group="",
+        flags=RESULT_WORDS,
+        note="-1: not computed",
     ),
     Variable(
-        "result", _OF_SET, "how the search for the saddle point ended", group="",
-        flags=RESULT_WORDS, note="-1: not computed",
-    ),
-    Variable(
-        "shared", "",
+        "shared",
+        "",
         "True: training sets have examples in common, so errors are over draws from "
         "the given examples, and NaN for sets of all of them",
     ),
     Variable(
-        "rank", "", "|Π| N_0: of more examples the kernel has no inverse",
+        "rank",
+        "",
+        "|Π| N_0: of more examples the kernel has no inverse",
         symbol="|Π| N_0",
     ),
     HEURISTIC,
     Variable("examples", "examples", "training examples", symbol="P"),
     Variable("estimate", "estimate", "what f is estimated by"),
-    Variable("y_test", "test", "labels of the test examples", symbol="Y"),
+    Y_TEST,
     COORDINATES,
-)  # fmt: skip
+)
 
 
 class Measured(NamedTuple):

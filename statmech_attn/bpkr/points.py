@@ -17,78 +17,10 @@ from statmech_attn.bpkr.examples import Learning
 from statmech_attn.bpkr.predictor import Theory
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.scores import head_floors
-from statmech_attn.labels import Variable, Variables
-from statmech_attn.scan import Contents, FAILURE, Points
+from statmech_attn.scan import Contents, Points
 
 
 RANKS = 50  # eigenvectors of a kernel whose overlap is kept, at most
-# Files have the dimension `temperature` after `width` where several were asked for.
-COORDINATES = Variables(
-    FAILURE,
-    Variable("width", "width", "hidden width", "1", "N"),
-    Variable("temperature", "", "temperature of the posterior", "1", "T"),
-    Variable(
-        "path_{l}", "path_{l}", "attention path from layer {l} on", "1", "π",
-        note="heads by layer: 2-1 is head 2 of layer 1 and head 1 of layer 2; 0 a "
-        "skip; with several outputs the number of an output after a colon",
-    ),
-    Variable(
-        "path_{l}_pair", "path_{l}_pair", "attention path from layer {l} on", "1", "π"
-    ),
-    Variable("attention_head", "attention_head", "layer.head", "1", "(l, h)"),
-)  # fmt: skip
-
-
-TASK_COORDINATES = Variables(
-    Variable("y", "example", "labels of the training examples", "1", "Y"),
-    Variable("y_test", "test", "labels of the test examples", "1", "Y"),
-    COORDINATES,
-    Variable("test_set", "test_set", "name of the test set", "1", "set"),
-    Variable("choice", "choice", "by what accuracy the temperature was chosen", "1",
-             "choice"),
-)  # fmt: skip
-
-
-def overlaps(group: str | None = None) -> Variables:
-    """Labels of what `alignment_and_scores` gives of a theory."""
-    return Variables(
-        Variable(
-            "kernel_overlap", "width rank",
-            "overlap of kernel eigenvectors with the labels", "1", "|v_i·Y|/|Y|",
-            group=group,
-        ),
-        Variable(
-            "head_score", "width attention_head",
-            "weight of the head in U_1 over the largest", "1", "score",
-        ),
-        Variable(
-            "head_score_floor", "width attention_head",
-            "the same of a head that f does not read", "1", "score",
-        ),
-    )  # fmt: skip
-
-
-def order_parameters(before: str, parts: str = "", note: str = "") -> Variables:
-    """Labels of U_1 ... U_L and U_a.
-
-    Args:
-        before: dimensions that they have first.
-        parts: endings of variables that come with them.
-        note: what else a reader should know.
-    """
-    return Variables(
-        Variable(
-            "U_{l}",
-            f"{before} path_{{l}} path_{{l}}_pair",
-            "order parameter, overlap of effective weights",
-            "1",
-            "U_{l}",
-            parts,
-            group="",
-            note=note,
-        ),
-        Variable("U_a", before, "order parameter of the readout", "1", "U_a", parts),
-    )
 
 
 class Grid(NamedTuple):

@@ -33,6 +33,7 @@ from statmech_attn.bpkr.attention import (
 from statmech_attn.bpkr.examples import Learning
 from statmech_attn.bpkr.predictor import head_scores
 from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.quantities import ACCURACY_SETS, HEAD, RESTART, TEST_SET
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Contents, FAILURE, lacking, Points, Tick
@@ -52,10 +53,7 @@ VARIABLES = Variables(
         "head_score_floor", "restart attention_head",
         "score at the saddle point of a head that f does not read", "1", "score",
     ),
-    Variable(
-        "accuracy_sets", "restart test_set", "share of a test set with the right sign",
-        "1", "accuracy", "_stderr", group="", note="binomial error",
-    ),
+    ACCURACY_SETS.over("restart test_set", group=""),
     Variable(
         "accuracy_pruned", "restart attention_head test_set",
         "accuracy without the head",
@@ -91,15 +89,13 @@ VARIABLES = Variables(
     ),
     Variable("divergences", "restart", "divergent draws of all chains", "1", "n"),
     FAILURE,
-    Variable(
-        "restart", "restart", "training from initial weights of its own", "1", "r"
-    ),
+    RESTART,
     Variable("order", "order", "what gives heads their scores, or their order", "1",
              "order"),
-    Variable("attention_head", "attention_head", "layer.head", "1", "(l, h)"),
+    HEAD,
     Variable("head_layer", "attention_head", "layer of the head", "1", "l"),
     Variable("n_pruned", "n_pruned", "heads pruned, the lowest scores first", "1", "n"),
-    Variable("test_set", "test_set", "name of the test set", "1", "set"),
+    TEST_SET,
     Variable("path_1", "path_1", "attention path from layer 1 on", "1", "π"),
     Variable("path_1_pair", "path_1_pair", "attention path from layer 1 on", "1", "π"),
 )  # fmt: skip

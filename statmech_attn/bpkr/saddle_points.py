@@ -16,17 +16,17 @@ from statmech_attn.bpkr import chosen_temperature, prior
 from statmech_attn.bpkr.chosen_temperature import shares
 from statmech_attn.bpkr.examples import Learning
 from statmech_attn.bpkr.newton import RESULT_WORDS
-from statmech_attn.bpkr.points import (
-    alignment_and_scores,
-    Grid,
-    order_parameters,
-    overlaps,
-    RANKS,
-    TASK_COORDINATES,
-    TaskPoints,
-)
+from statmech_attn.bpkr.points import alignment_and_scores, Grid, RANKS, TaskPoints
 from statmech_attn.bpkr.predictor import accuracy, correct, Theory
 from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.quantities import (
+    ACCURACY,
+    LOG_EVIDENCE,
+    order_parameters,
+    overlaps,
+    PREDICTOR,
+    TASK_COORDINATES,
+)
 from statmech_attn.bpkr.saddle import cooled
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
@@ -66,18 +66,8 @@ VARIABLES = Variables(
         "singular, has no saddle point in its support", "1", "N_l < d_l",
         note="without temperature",
     ),
-    Variable(
-        "predictor_mean", "width test", "mean of f over the posterior", "1", "⟨f⟩",
-        f"_corrected {BY}",
-    ),
-    Variable(
-        "predictor_variance", "width test", "variance of f over the posterior", "1",
-        "⟨δf²⟩", f"_corrected {BY}",
-    ),
-    Variable(
-        "accuracy", "width", "share of test examples with the right sign", "1",
-        "accuracy", "_corrected", group="",
-    ),
+    *(row.over("width test", f"_corrected {BY}") for row in PREDICTOR),
+    ACCURACY.over("width", "_corrected", group=""),
     Variable(
         "accuracy_silenced", "width attention_head", "accuracy without the head", "1",
         "accuracy",
@@ -94,10 +84,7 @@ VARIABLES = Variables(
         "overlap of GP kernel eigenvectors with the labels",
         "1", "|v_i·Y|/|Y|", group="",
     ),
-    Variable(
-        "log_evidence", "width", "log of the probability of the labels", "nat",
-        "ln p(Y)", note="Laplace; with run.corrections",
-    ),
+    LOG_EVIDENCE.over("width", note="Laplace; with run.corrections"),
     chosen_temperature.VARIABLES,
     Variable(
         "path_kernel", "path_1 example example_pair",

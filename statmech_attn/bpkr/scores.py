@@ -39,6 +39,7 @@ from statmech_attn.bpkr.predictor import (
     paths_through,
 )
 from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.quantities import HEAD, HEAD_SCORE, HEAD_SCORE_FLOOR
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import not_below_rounding, standard_error
@@ -47,21 +48,8 @@ from statmech_attn.statistics import not_below_rounding, standard_error
 FEWEST = 2  # sets that a standard error needs
 FOLDS = 5  # one of so many examples is left out
 _ROWS = (
-    Variable(
-        "head_score",
-        "attention_head",
-        "weight of the head in U_1 over the largest",
-        symbol="score",
-        value="score",
-        error="stderr",
-    ),
-    Variable(
-        "head_score_floor",
-        "attention_head",
-        "the same of a head that f does not read",
-        symbol="score",
-        value="floor",
-    ),
+    HEAD_SCORE._replace(value="score", error="stderr"),
+    HEAD_SCORE_FLOOR._replace(value="floor"),
     Variable(
         "head_score_trained",
         "attention_head",
@@ -121,7 +109,7 @@ _ROWS = (
 _ALWAYS = ("head_score", "U_by_head", "U_1", "temperature", "width")
 VARIABLES = Variables(
     *(row._replace(group="" if row.name in _ALWAYS else None) for row in _ROWS),
-    Variable("attention_head", "attention_head", "layer.head", "1", "(l, h)", group=""),
+    HEAD._replace(group=""),
     Variable("attention_head_pair", "attention_head_pair", "layer.head", "1", "(l, h)"),
     Variable("path_1", "path_1", "attention path from layer 1 on", "1", "π"),
     Variable("path_1_pair", "path_1_pair", "attention path from layer 1 on", "1", "π"),

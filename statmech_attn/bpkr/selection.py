@@ -26,6 +26,7 @@ from statmech_attn.bpkr.predictor import accuracy
 from statmech_attn.bpkr.prior import outside_support
 from statmech_attn.bpkr.problem import HEURISTIC, Problem
 from statmech_attn.bpkr.pruning import rank_correlation
+from statmech_attn.bpkr.quantities import LOG_EVIDENCE, TEMPERATURE, WIDTH
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Contents, FAILURE, lacking, Tick
@@ -35,26 +36,31 @@ from statmech_attn.statistics import standard_error
 CHOICES = ("evidence", "validation")
 _OVER = "width temperature"
 VARIABLES = Variables(
-    Variable("width", "width", "hidden width", symbol="N", group=""),
-    Variable(
-        "temperature", "temperature", "temperature of the posterior", symbol="T",
-        group="",
-    ),
+    WIDTH._replace(group=""),
+    TEMPERATURE._replace(group=""),
     Variable("choice", "choice", "by what a point is chosen", group=""),
+    LOG_EVIDENCE.over(_OVER, "_stderr", group=""),
     Variable(
-        "log_evidence", _OVER, "log of the probability of the labels", "nat",
-        "ln p(Y)", "_stderr", group="",
-    ),
-    Variable(
-        "error", _OVER, "mean squared error on the validation set", "1", "ε", "_stderr",
+        "error",
+        _OVER,
+        "mean squared error on the validation set",
+        "1",
+        "ε",
+        "_stderr",
         group="",
     ),
     Variable(
-        "accuracy", _OVER, "share of validation examples with the right class",
-        symbol="accuracy", group="",
+        "accuracy",
+        _OVER,
+        "share of validation examples with the right class",
+        symbol="accuracy",
+        group="",
     ),
     Variable(
-        "result", _OVER, "how the saddle point was reached", group="",
+        "result",
+        _OVER,
+        "how the saddle point was reached",
+        group="",
         flags=RESULT_WORDS,
     ),
     Variable("chosen_width", "choice", "chosen width", symbol="N", group=""),
@@ -62,21 +68,33 @@ VARIABLES = Variables(
         "chosen_temperature", "choice", "chosen temperature", symbol="T", group=""
     ),
     Variable(
-        "excess", "", "validation error by the evidence less the smallest", "1", "Δε",
-        "_stderr", group="",
+        "excess",
+        "",
+        "validation error by the evidence less the smallest",
+        "1",
+        "Δε",
+        "_stderr",
+        group="",
     ),
     Variable(
-        "rank_correlation", "",
+        "rank_correlation",
+        "",
         "rank correlation of ln p(Y) and less validation error",
-        symbol="ρ_S", group="",
+        symbol="ρ_S",
+        group="",
     ),
     Variable(
-        "error_test", _OVER, "mean squared error on the test set", "1", "ε", "_stderr",
+        "error_test",
+        _OVER,
+        "mean squared error on the test set",
+        "1",
+        "ε",
+        "_stderr",
         note="with a test set",
     ),
     HEURISTIC,
     FAILURE,
-)  # fmt: skip
+)
 
 
 def model_selection(

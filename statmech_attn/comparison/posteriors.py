@@ -32,7 +32,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from statmech_attn.bpkr import estimates
+from statmech_attn.bpkr import estimates, quantities
 from statmech_attn.comparison.trajectories import TELLS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import threshold, visible_alone
@@ -53,35 +53,20 @@ RESOLVED = 3.0  # a distance of so many of its errors is one
 ROUNDING = 1e-12  # of order parameters and predictors, relative to their size
 PARAMETERS = ("temperature", "width")
 _POINT = "estimate width temperature"
+_U_1 = Variable(
+    "U_1",
+    f"{_POINT} path_1 path_1_pair",
+    "order parameter, overlap of effective weights",
+    symbol="U_1",
+    parts="_stderr",
+    group="",
+)
 VARIABLES = Variables(
-    Variable(
-        "U_1", f"{_POINT} path_1 path_1_pair",
-        "order parameter, overlap of effective weights", "1", "U_1", "_stderr",
-        group="",
-    ),
-    Variable("U_1_z", f"{_POINT} path_1 path_1_pair",
-             "order parameter, overlap of effective weights: difference from the "
-             "reference in standard errors", "1", "z(U_1)"),
-    Variable(
-        "U_{l}", f"{_POINT} path_{{l}} path_{{l}}_pair",
-        "order parameter, overlap of effective weights", "1", "U_{l}", "_stderr _z",
-        note="l > 1",
-    ),
-    Variable(
-        "U_a", _POINT, "order parameter of the readout", "1", "U_a", "_stderr _z"
-    ),
-    Variable(
-        "predictor_mean", f"{_POINT} test", "mean of f over the posterior", "1", "⟨f⟩",
-        "_stderr _z",
-    ),
-    Variable(
-        "predictor_variance", f"{_POINT} test", "variance of f over the posterior", "1",
-        "⟨δf²⟩", "_stderr _z",
-    ),
-    Variable(
-        "accuracy", _POINT, "share of test examples with the right sign", "1",
-        "accuracy", "_stderr _z", group="",
-    ),
+    _U_1,
+    _U_1.ended("_z"),
+    quantities.order_parameters(_POINT, "_stderr _z", "l > 1", group=None),
+    *(row.over(f"{_POINT} test", "_stderr _z") for row in quantities.PREDICTOR),
+    quantities.ACCURACY.over(_POINT, "_stderr _z", group=""),
     Variable(
         "largest_z", _POINT, "largest difference from the reference, standard errors",
         "1", "max|z|", group="",
@@ -103,15 +88,9 @@ VARIABLES = Variables(
         "verdict", _POINT, "verdict on the estimate", "1", "verdict", group="",
         flags=VERDICTS,
     ),
-    Variable(
-        "U_1_rms", _POINT,
-        "order parameter, overlap of effective weights: root mean square difference "
-        "from the reference", "1", "ΔU_1", "_stderr", group="",
-    ),
-    Variable(
-        "U_1_rms_slope", "estimate temperature",
-        "order parameter, overlap of effective weights: exponent of the difference in "
-        "the width", "1", "d ln ΔU_1/d ln N", "_stderr", group="",
+    _U_1.ended("_rms").over(_POINT, "_stderr", group=""),
+    _U_1.ended("_rms_slope").over(
+        "estimate temperature", "_stderr", group=""
     ),
     Variable(
         "threshold", "", "difference in standard errors that chance allows", "1", "z*",
@@ -119,12 +98,9 @@ VARIABLES = Variables(
     ),
     Variable("estimate", "estimate", "what the numbers were estimated by", "1",
              "estimate"),
-    Variable("width", "width", "hidden width", "1", "N"),
-    Variable("temperature", "temperature", "temperature of the posterior", "1", "T"),
-    Variable("path_{l}", "path_{l}", "attention path from layer {l} on", "1", "π"),
-    Variable(
-        "path_{l}_pair", "path_{l}_pair", "attention path from layer {l} on", "1", "π"
-    ),
+    quantities.WIDTH,
+    quantities.TEMPERATURE,
+    *quantities.PATHS,
 )  # fmt: skip
 
 

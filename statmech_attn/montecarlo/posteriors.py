@@ -12,7 +12,7 @@ from jaxtyping import Array, Key
 from scipy import stats
 
 from statmech_attn import bpkr, extras
-from statmech_attn.bpkr import estimates, Learning, points, TaskPoints
+from statmech_attn.bpkr import estimates, Learning, points, quantities, TaskPoints
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.options import Sampling
@@ -26,44 +26,37 @@ from statmech_attn.storage import toml
 WARMUP = 500  # steps of sampling weights, when not given
 OF_DRAWS = ("_stderr", "_std", "_n_eff", "_r_hat")
 VARIABLES = Variables(
-    points.order_parameters(
-        "width", " ".join((*OF_DRAWS, "_draws")),
+    quantities.order_parameters(
+        "width",
+        " ".join((*OF_DRAWS, "_draws")),
         "`_draws`, evenly chosen, have chain and draw after width",
     ),
-    Variable(
-        "predictor_mean", "width test", "mean of f over the posterior", "1", "⟨f⟩",
-        "_stderr",
-    ),
-    Variable(
-        "predictor_variance", "width test", "variance of f over the posterior", "1",
-        "⟨δf²⟩", "_stderr",
-    ),
-    Variable(
-        "accuracy", "width", "share of test examples with the right sign", "1",
-        "accuracy", "_stderr", group="",
-    ),
-    Variable(
-        "accuracy_sets", "width test_set", "share of a test set with the right sign",
-        "1", "accuracy", "_stderr",
+    *(row.over("width test", "_stderr") for row in quantities.PREDICTOR),
+    quantities.ACCURACY.over("width", "_stderr", group=""),
+    quantities.ACCURACY_SETS.over(
+        "width test_set",
         note="of the mean predictor; binomial error, without the Monte Carlo error",
     ),
-    points.overlaps(),
-    Variable("divergences", "width", "divergent draws of all chains", "1", "n",
-             group=""),
+    quantities.overlaps(),
     Variable(
-        "bfmi", "width",
-        "Bayesian fraction of missing information, least of all chains", "1", "BFMI",
+        "divergences", "width", "divergent draws of all chains", "1", "n", group=""
+    ),
+    Variable(
+        "bfmi",
+        "width",
+        "Bayesian fraction of missing information, least of all chains",
+        "1",
+        "BFMI",
         note="of samplers with momenta",
     ),
     Variable("leapfrog_steps", "width", "gradients for a draw, mean", "1", "n"),
     Variable("step_size", "width", "step of the integrator", "1", "h"),
-    Variable(
-        "log_evidence", "width", "log of the probability of the labels", "nat",
-        "ln p(Y)", "_stderr", group="evidence", note="with run.evidence",
+    quantities.LOG_EVIDENCE.over(
+        "width", "_stderr", group="evidence", note="with run.evidence"
     ),
-    points.TASK_COORDINATES,
+    quantities.TASK_COORDINATES,
     attributes=("method",),
-)  # fmt: skip
+)
 
 
 class Sampled(NamedTuple):

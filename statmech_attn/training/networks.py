@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import Learning, points, TaskPoints
+from statmech_attn.bpkr import Learning, quantities, TaskPoints
 from statmech_attn.labels import Variable, Variables, words
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.reporting import Silent
@@ -37,9 +37,6 @@ STEPS = Variable(
     "training_steps", "width restart", "steps of gradient descent", "1", "n"
 )
 STEP = Variable("step", "step", "step of gradient descent", "1", "n")
-RESTART = Variable(
-    "restart", "restart", "training from initial weights of its own", "1", "r"
-)
 LOSS = Variable(
     "loss",
     "width restart step",
@@ -50,36 +47,48 @@ LOSS = Variable(
     note=_AFTER,
 )
 VARIABLES = Variables(
-    points.order_parameters("width restart"),
+    quantities.order_parameters("width restart"),
     LOSS,
     Variable(
-        "loss_data", "width restart step", "squared errors over 2 T", "1",
-        "Σ(f−Y)²/2T", note=_AFTER,
+        "loss_data",
+        "width restart step",
+        "squared errors over 2 T",
+        "1",
+        "Σ(f−Y)²/2T",
+        note=_AFTER,
     ),
     Variable(
-        "loss_prior", "width restart step",
+        "loss_prior",
+        "width restart step",
         "half the squared norm of the whitened weights",
-        "1", "|z|²/2", note=_AFTER,
+        "1",
+        "|z|²/2",
+        note=_AFTER,
     ),
     Variable(
-        "loss_gradient_norm", "width restart", "norm of the gradient of the loss", "1",
-        "|∇L|", group="",
+        "loss_gradient_norm",
+        "width restart",
+        "norm of the gradient of the loss",
+        "1",
+        "|∇L|",
+        group="",
     ),
     Variable("predictor", "width restart test", "f of the trained network", "1", "f"),
+    quantities.ACCURACY.over("width restart", group=""),
     Variable(
-        "accuracy", "width restart", "share of test examples with the right sign", "1",
-        "accuracy", group="",
-    ),
-    Variable(
-        "accuracy_train", "width restart",
-        "share of training examples with the right sign", "1", "accuracy", group="",
+        "accuracy_train",
+        "width restart",
+        "share of training examples with the right sign",
+        "1",
+        "accuracy",
+        group="",
     ),
     STEPS,
     RESULT,
     STEP,
-    RESTART,
-    points.TASK_COORDINATES,
-)  # fmt: skip
+    quantities.RESTART,
+    quantities.TASK_COORDINATES,
+)
 
 
 class TrainedNetworks(TaskPoints):

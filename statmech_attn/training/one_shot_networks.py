@@ -21,7 +21,7 @@ from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
 from statmech_attn.batches import once, rng
-from statmech_attn.bpkr import points
+from statmech_attn.bpkr import quantities
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import Silent
 from statmech_attn.scan import Arrays, FAILURE, lacking, Pilot, Points, Tick
@@ -88,10 +88,7 @@ VARIABLES = Variables(
         "output_rms", "restart step", "root mean square of f on the validation tasks",
         "1", "rms f", group="", note=_CURVE,
     ),
-    Variable(
-        "accuracy_sets", "restart test_set", "share of a test set with the right sign",
-        "1", "accuracy", "_stderr", group="", note="binomial error",
-    ),
+    quantities.ACCURACY_SETS.over("restart test_set", group=""),
     Variable(
         "best_step", "restart", "step with the most validation tasks right", "1", "n",
         group="",
@@ -101,17 +98,15 @@ VARIABLES = Variables(
         dims="restart",
         note=f"{networks.RESULT.note}; vanished: outputs below 0.05 (rms)",
     ),
-    *(row._replace(group=None) for row in points.order_parameters("restart")),
+    quantities.order_parameters("restart", group=None),
     FAILURE,
     networks.STEP,
-    networks.RESTART,
-    Variable("path_{l}", "path_{l}", "attention path from layer {l} on", "1", "π"),
-    Variable(
-        "path_{l}_pair", "path_{l}_pair", "attention path from layer {l} on", "1", "π"
-    ),
+    quantities.RESTART,
+    *quantities.PATHS,
     Variable("head_{l}", "head_{l}", "head of layer {l}", "1", "h"),
-    Variable("test_set", "test_set", "classes that the test tasks are made of", "1",
-             "set"),
+    quantities.TEST_SET._replace(
+        long_name="classes that the test tasks are made of"
+    ),
 )  # fmt: skip
 _outputs = jax.jit(outputs)
 
