@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from statmech_attn.dynamics.diagrams import diagram_variables
+from statmech_attn.dynamics.diagrams.diagram_variables import ROWS
 from statmech_attn.dynamics.observables import OBSERVABLES
-from statmech_attn.dynamics.phases import PHASES
 from statmech_attn.labels import STEP, Variable, Variables
 from statmech_attn.scan import FAILURE
 
@@ -27,28 +26,20 @@ _ROWS = (
     Variable("fraction", "slot", "share of the starts", "1", "n_k/n", group=""),
     Variable("fraction_low", "slot", f"lower {_WILSON}", "1", "p", group=""),
     Variable("fraction_high", "slot", f"upper {_WILSON}", "1", "p", group=""),
-    Variable(
-        "period", "slot", "period of the orbit, 0 if none", "{unit}", "p", group=""
-    ),
+    ROWS["period"].over("slot", group=""),
     Variable(
         "points", "slot point observable",
         "observables on the set at the clock's phase 0", "1", "x",
     ),
     Variable("n_points", "slot", "points of the set before they repeat", "1", "n"),
-    Variable(
-        "phase", "slot", "phase of the orbit", "1", "phase", group="", flags=PHASES
-    ),
+    ROWS["phase"].over("slot", group=""),
     *(
-        diagram_variables.VARIABLES.variable(name)._replace(dims="slot")
+        ROWS[name].over("slot")
         for name in ("rotation_number", "rotation_error", "rotation_oriented")
     ),
-    Variable(
-        "lyapunov", "slot exponent",
-        "Lyapunov exponents, plain average, largest first", "nat / {unit}", "λ_i",
-    ),
-    Variable(
-        "lyapunov_stderr", "slot exponent", "standard error of the plain average",
-        "nat / {unit}", "δλ_i",
+    *(
+        ROWS[name].over("slot exponent", group=None, note="")
+        for name in ("lyapunov", "lyapunov_stderr")
     ),
     Variable("states", "slot turn coordinate", "states on the set", "1", "z"),
     Variable(
@@ -96,10 +87,10 @@ _ROWS = (
     Variable(
         "slot", "slot", "set on which starts ended, by number of starts", "1", "k",
     ),
-    Variable("start", "start", "random start", "1", "s"),
+    ROWS["start"],
     Variable("point", "point", "point of a set", "1", "i"),
     Variable("turn", "turn", "clock periods between states on the set", "1", "i"),
-    Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
+    ROWS["exponent"],
 )  # fmt: skip
 OF_SYSTEM = (
     Variable("coordinate", "coordinate", "number of the coordinate", "1", "i"),

@@ -151,6 +151,7 @@ _COORDINATES = (
         "1", "n"
     ),
 )  # fmt: skip
+ROWS = {row.name: row for row in (*_VALUES, *_COORDINATES)}
 
 
 def variables(

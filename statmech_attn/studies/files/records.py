@@ -1,11 +1,22 @@
 """Variables of the files that scripts of analysis/ and benchmarks/ make."""
 
 from statmech_attn import dmft
-from statmech_attn.dynamics import PHASES, REASONS
-from statmech_attn.labels import NATS, Variable, Variables, words
+from statmech_attn.dynamics import diagrams
+from statmech_attn.labels import NATS, Variable, Variables
 
 
-_OVER = "beta exponent"
+_DIAGRAM = diagrams.variables((), unit="token")
+
+
+def _of_diagram(name: str, group: str | None = None) -> Variable:
+    """A quantity of a diagram, over beta."""
+    row = _DIAGRAM.variable(name)
+    return row.over(f"beta {row.dims}".strip(), group=group, note="")
+
+
+OF_ORBIT = """
+    lyapunov lyapunov_weighted lyapunov_stderr n_resolved phase period reasons
+""".split()
 RUNNING_LYAPUNOV = Variables(
     Variable(
         "lyapunov_running", "beta block exponent",
@@ -15,25 +26,9 @@ RUNNING_LYAPUNOV = Variables(
         "lyapunov_blocks", "beta block exponent",
         "Lyapunov exponents, plain average over a block", NATS, "λ_i",
     ),
-    Variable(
-        "lyapunov", _OVER, "Lyapunov exponents, plain average, largest first", NATS,
-        "λ_i",
-    ),
-    Variable(
-        "lyapunov_weighted", _OVER, "Lyapunov exponents, weighted average", NATS, "λ_i"
-    ),
-    Variable(
-        "lyapunov_stderr", _OVER, "standard error of the plain average", NATS, "δλ_i"
-    ),
-    Variable("n_resolved", "beta", "leading exponents above round-off", "1", "n"),
-    Variable("phase", "beta", "phase of the orbit", "1", "phase", flags=PHASES),
-    Variable("period", "beta", "period of the orbit, 0 if none", "token", "p"),
-    Variable(
-        "reasons", "beta", "why no phase was given", "1", "reasons",
-        flags=words(REASONS), masks=True,
-    ),
+    *map(_of_diagram, OF_ORBIT),
     dmft.PARAMETERS,
-    Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
+    _DIAGRAM.variable("exponent"),
     Variable("block_end", "block", "steps up to the end of a block", "token", "n"),
 )  # fmt: skip
 CHAOS_INDICATORS = Variables(
@@ -65,13 +60,8 @@ CHAOS_INDICATORS = Variables(
         "log_gali", "alignment_time beta",
         "log of the volume of two unit deviation vectors", "1", "ln GALI_2", group="",
     ),
-    Variable(
-        "lyapunov", _OVER, "Lyapunov exponents, plain average, largest first", NATS,
-        "λ_i", group="",
-    ),
-    Variable(
-        "lyapunov_stderr", _OVER, "standard error of the plain average", NATS, "δλ_i"
-    ),
+    _of_diagram("lyapunov", group=""),
+    _of_diagram("lyapunov_stderr"),
     Variable(
         "lyapunov_rosenstein", "beta size", "largest exponent of a series, Rosenstein",
         NATS, "λ_1", "_stderr", group="",
@@ -89,7 +79,7 @@ CHAOS_INDICATORS = Variables(
         "n_spins", "size", "number of spins, inf: mean field", "1", "N", group=""
     ),
     dmft.PARAMETERS,
-    Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
+    _DIAGRAM.variable("exponent"),
     Variable(
         "alignment_time", "alignment_time",
         "time since the deviation vectors were set out",
