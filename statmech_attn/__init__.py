@@ -18,48 +18,27 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn import (
-        batches,
-        bpkr,
-        cli,
-        comparison,
-        dmft,
-        dynamics,
-        interactive,
-        montecarlo,
-        plotting,
-        scan,
-        statistics,
-        storage,
-        studies,
-        tasks,
-        training,
-        validation,
+        batches as batches,
+        bpkr as bpkr,
+        cli as cli,
+        comparison as comparison,
+        dmft as dmft,
+        dynamics as dynamics,
+        interactive as interactive,
+        montecarlo as montecarlo,
+        plotting as plotting,
+        scan as scan,
+        statistics as statistics,
+        storage as storage,
+        studies as studies,
+        tasks as tasks,
+        training as training,
+        validation as validation,
     )
-    from statmech_attn.explore import explore
-    from statmech_attn.interactive import run, setup
+    from statmech_attn.explore import explore as explore
+    from statmech_attn.interactive import run as run, setup as setup
 
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "batches",
-    "bpkr",
-    "cli",
-    "comparison",
-    "dmft",
-    "dynamics",
-    "explore",
-    "interactive",
-    "montecarlo",
-    "plotting",
-    "run",
-    "scan",
-    "setup",
-    "statistics",
-    "storage",
-    "studies",
-    "tasks",
-    "training",
-    "validation",
-]
 lazy.attach(__name__)

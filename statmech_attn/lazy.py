@@ -3,12 +3,15 @@
 A package says once where its contents come from, in a form that type checkers read:
 
     if TYPE_CHECKING:
-        from statmech_attn.bpkr.problem import check_test, Problem
+        from statmech_attn.bpkr.problem import (
+            check_test as check_test,
+            Problem as Problem,
+        )
 
-    __all__ = ["check_test", "Problem"]
     lazy.attach(__name__)
 
-so importing it costs nothing, and `bpkr.Problem` imports `bpkr.problem`.
+so importing it costs nothing, and `bpkr.Problem` imports `bpkr.problem`.  A name as
+itself is one that the package offers, to type checkers too (PEP 484), and in `__all__`.
 """
 
 import ast
@@ -65,7 +68,8 @@ def attach(name: str) -> None:
     package = sys.modules[name]
     assert package.__spec__ is not None and package.__spec__.loader is not None
     text = package.__spec__.loader.get_source(name)  # type: ignore[attr-defined]
-    package.__dict__["__sources__"] = sources(text, name)
+    places = sources(text, name)
+    package.__dict__.update(__sources__=places, __all__=sorted(places))
     package.__class__ = Package
 
 

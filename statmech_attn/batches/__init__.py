@@ -6,62 +6,43 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.batches import compilations, rng, runtime
-    from statmech_attn.batches.cached_property import once
+    from statmech_attn.batches import (
+        compilations as compilations,
+        rng as rng,
+        runtime as runtime,
+    )
+    from statmech_attn.batches.cached_property import once as once
     from statmech_attn.batches.lanes import (
-        batches,
-        Compiled,
-        CPU_LANES,
-        devices,
-        lanes_for,
-        lanes_that_fit,
-        limited,
-        on_cpu,
-        require_native,
-        run_all,
-        Stage,
-        usable_cores,
-        workers,
+        batches as batches,
+        Compiled as Compiled,
+        CPU_LANES as CPU_LANES,
+        devices as devices,
+        lanes_for as lanes_for,
+        lanes_that_fit as lanes_that_fit,
+        limited as limited,
+        on_cpu as on_cpu,
+        require_native as require_native,
+        run_all as run_all,
+        Stage as Stage,
+        usable_cores as usable_cores,
+        workers as workers,
     )
-    from statmech_attn.batches.memory import available_memory, device_memory
-    from statmech_attn.batches.precision import require_double, require_real
+    from statmech_attn.batches.memory import (
+        available_memory as available_memory,
+        device_memory as device_memory,
+    )
+    from statmech_attn.batches.precision import (
+        require_double as require_double,
+        require_real as require_real,
+    )
     from statmech_attn.batches.sums import (
-        add_in_turns,
-        add_loop,
-        add_products,
-        add_up,
-        WRITTEN_OUT,
+        add_in_turns as add_in_turns,
+        add_loop as add_loop,
+        add_products as add_products,
+        add_up as add_up,
+        WRITTEN_OUT as WRITTEN_OUT,
     )
-    from statmech_attn.batches.timing import seconds_of
+    from statmech_attn.batches.timing import seconds_of as seconds_of
 
 
-__all__ = [
-    "add_in_turns",
-    "add_loop",
-    "add_products",
-    "add_up",
-    "available_memory",
-    "batches",
-    "compilations",
-    "Compiled",
-    "CPU_LANES",
-    "device_memory",
-    "devices",
-    "lanes_for",
-    "lanes_that_fit",
-    "limited",
-    "on_cpu",
-    "once",
-    "require_double",
-    "require_real",
-    "require_native",
-    "rng",
-    "run_all",
-    "seconds_of",
-    "runtime",
-    "Stage",
-    "usable_cores",
-    "workers",
-    "WRITTEN_OUT",
-]
 lazy.attach(__name__)

@@ -10,170 +10,111 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.bpkr import (
-        attention_weights,
-        chosen_temperature,
-        estimates,
-        learning_curves,
-        newton,
-        points,
-        prior,
-        pruned_networks,
-        pruning,
-        quantities,
-        saddle_points,
-        selection,
-        wishart,
+        attention_weights as attention_weights,
+        chosen_temperature as chosen_temperature,
+        estimates as estimates,
+        learning_curves as learning_curves,
+        newton as newton,
+        points as points,
+        prior as prior,
+        pruned_networks as pruned_networks,
+        pruning as pruning,
+        quantities as quantities,
+        saddle_points as saddle_points,
+        selection as selection,
+        wishart as wishart,
     )
     from statmech_attn.bpkr.action import (
-        energy,
-        entropies,
-        gaussian_process_limit,
+        energy as energy,
+        entropies as entropies,
+        gaussian_process_limit as gaussian_process_limit,
     )
-    from statmech_attn.bpkr.activations import activation_kernels, Kernels
+    from statmech_attn.bpkr.activations import (
+        activation_kernels as activation_kernels,
+        Kernels as Kernels,
+    )
     from statmech_attn.bpkr.attention import (
-        attended,
-        attention_matrix,
-        attention_of,
-        attentioned_inputs,
-        draw_weights,
-        effective_weights,
-        forward,
-        forward_paths,
-        Heads,
-        heads_from_products,
-        heads_from_queries,
-        order_parameters,
-        path_names,
-        Weights,
+        attended as attended,
+        attention_matrix as attention_matrix,
+        attention_of as attention_of,
+        attentioned_inputs as attentioned_inputs,
+        draw_weights as draw_weights,
+        effective_weights as effective_weights,
+        forward as forward,
+        forward_paths as forward_paths,
+        Heads as Heads,
+        heads_from_products as heads_from_products,
+        heads_from_queries as heads_from_queries,
+        order_parameters as order_parameters,
+        path_names as path_names,
+        Weights as Weights,
     )
-    from statmech_attn.bpkr.attention_weights import Attention, attention_arrays
-    from statmech_attn.bpkr.corrections import Corrected
-    from statmech_attn.bpkr.evidence import Evidence, evidence
-    from statmech_attn.bpkr.examples import Attended, Learning, VALIDATION
+    from statmech_attn.bpkr.attention_weights import (
+        Attention as Attention,
+        attention_arrays as attention_arrays,
+    )
+    from statmech_attn.bpkr.corrections import Corrected as Corrected
+    from statmech_attn.bpkr.evidence import Evidence as Evidence, evidence as evidence
+    from statmech_attn.bpkr.examples import (
+        Attended as Attended,
+        Learning as Learning,
+        VALIDATION as VALIDATION,
+    )
     from statmech_attn.bpkr.kernels import (
-        cross_kernel,
-        MEMORY_LIMIT,
-        most_paths,
-        PathFactors,
-        PathKernels,
-        prefactor,
+        cross_kernel as cross_kernel,
+        MEMORY_LIMIT as MEMORY_LIMIT,
+        most_paths as most_paths,
+        PathFactors as PathFactors,
+        PathKernels as PathKernels,
+        prefactor as prefactor,
     )
-    from statmech_attn.bpkr.learning_curves import learning_curve, LearningCurves
-    from statmech_attn.bpkr.linear_algebra import inverse_cholesky
-    from statmech_attn.bpkr.minima import Minima
-    from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
-    from statmech_attn.bpkr.points import Grid, TaskPoints
+    from statmech_attn.bpkr.learning_curves import (
+        learning_curve as learning_curve,
+        LearningCurves as LearningCurves,
+    )
+    from statmech_attn.bpkr.linear_algebra import inverse_cholesky as inverse_cholesky
+    from statmech_attn.bpkr.minima import Minima as Minima
+    from statmech_attn.bpkr.newton import (
+        NewtonSolver as NewtonSolver,
+        RESULTS as RESULTS,
+    )
+    from statmech_attn.bpkr.points import Grid as Grid, TaskPoints as TaskPoints
     from statmech_attn.bpkr.predictor import (
-        accuracy,
-        block_structure,
-        correct,
-        head_scores,
-        kernel_overlap,
-        paths_through,
-        Prediction,
-        Theory,
+        accuracy as accuracy,
+        block_structure as block_structure,
+        correct as correct,
+        head_scores as head_scores,
+        kernel_overlap as kernel_overlap,
+        paths_through as paths_through,
+        Prediction as Prediction,
+        Theory as Theory,
     )
     from statmech_attn.bpkr.prior import (
-        check_finite_width,
-        check_temperature,
-        head_counts,
+        check_finite_width as check_finite_width,
+        check_temperature as check_temperature,
+        head_counts as head_counts,
     )
-    from statmech_attn.bpkr.problem import check_test, Problem
+    from statmech_attn.bpkr.problem import check_test as check_test, Problem as Problem
     from statmech_attn.bpkr.projections import (
-        projected_attention,
-        Projections,
-        projections_from_flax,
-        projections_from_linear,
-        projections_from_torch,
+        projected_attention as projected_attention,
+        Projections as Projections,
+        projections_from_flax as projections_from_flax,
+        projections_from_linear as projections_from_linear,
+        projections_from_torch as projections_from_torch,
     )
-    from statmech_attn.bpkr.pruned_networks import PrunedNetworks
-    from statmech_attn.bpkr.saddle_points import SaddlePoints
-    from statmech_attn.bpkr.scores import by_head, head_floors, HeadScores, score
-    from statmech_attn.bpkr.selection import model_selection, ModelSelection
-    from statmech_attn.bpkr.solution import Solution
+    from statmech_attn.bpkr.pruned_networks import PrunedNetworks as PrunedNetworks
+    from statmech_attn.bpkr.saddle_points import SaddlePoints as SaddlePoints
+    from statmech_attn.bpkr.scores import (
+        by_head as by_head,
+        head_floors as head_floors,
+        HeadScores as HeadScores,
+        score as score,
+    )
+    from statmech_attn.bpkr.selection import (
+        model_selection as model_selection,
+        ModelSelection as ModelSelection,
+    )
+    from statmech_attn.bpkr.solution import Solution as Solution
 
 
-__all__ = [
-    "accuracy",
-    "activation_kernels",
-    "Attended",
-    "attended",
-    "Attention",
-    "attention_arrays",
-    "attention_matrix",
-    "attention_of",
-    "attentioned_inputs",
-    "block_structure",
-    "by_head",
-    "check_finite_width",
-    "check_temperature",
-    "check_test",
-    "chosen_temperature",
-    "correct",
-    "Corrected",
-    "cross_kernel",
-    "learning_curves",
-    "draw_weights",
-    "effective_weights",
-    "energy",
-    "entropies",
-    "Evidence",
-    "estimates",
-    "evidence",
-    "forward",
-    "forward_paths",
-    "gaussian_process_limit",
-    "attention_weights",
-    "Grid",
-    "head_counts",
-    "head_floors",
-    "head_scores",
-    "Heads",
-    "heads_from_products",
-    "heads_from_queries",
-    "HeadScores",
-    "inverse_cholesky",
-    "kernel_overlap",
-    "Kernels",
-    "Learning",
-    "learning_curve",
-    "LearningCurves",
-    "MEMORY_LIMIT",
-    "Minima",
-    "model_selection",
-    "ModelSelection",
-    "most_paths",
-    "newton",
-    "NewtonSolver",
-    "order_parameters",
-    "path_names",
-    "PathFactors",
-    "PathKernels",
-    "paths_through",
-    "points",
-    "Prediction",
-    "prefactor",
-    "prior",
-    "Problem",
-    "projected_attention",
-    "Projections",
-    "projections_from_flax",
-    "projections_from_linear",
-    "projections_from_torch",
-    "pruned_networks",
-    "PrunedNetworks",
-    "pruning",
-    "quantities",
-    "RESULTS",
-    "saddle_points",
-    "SaddlePoints",
-    "score",
-    "selection",
-    "Solution",
-    "TaskPoints",
-    "Theory",
-    "VALIDATION",
-    "Weights",
-    "wishart",
-]
 lazy.attach(__name__)

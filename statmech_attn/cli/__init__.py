@@ -6,22 +6,12 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.cli.main import app
-    from statmech_attn.cli.progress import Bar
-    from statmech_attn.cli.scripts import Script, usable
-    from statmech_attn.cli.summary import print_summary
-    from statmech_attn.cli.tables import Summary, titled
-    from statmech_attn.cli.terminal import Terminal
+    from statmech_attn.cli.main import app as app
+    from statmech_attn.cli.progress import Bar as Bar
+    from statmech_attn.cli.scripts import Script as Script, usable as usable
+    from statmech_attn.cli.summary import print_summary as print_summary
+    from statmech_attn.cli.tables import Summary as Summary, titled as titled
+    from statmech_attn.cli.terminal import Terminal as Terminal
 
 
-__all__ = [
-    "app",
-    "Bar",
-    "print_summary",
-    "Script",
-    "Summary",
-    "Terminal",
-    "titled",
-    "usable",
-]
 lazy.attach(__name__)

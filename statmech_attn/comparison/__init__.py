@@ -6,18 +6,12 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.comparison.dispatch import compare
-    from statmech_attn.comparison.posteriors import sampled_by
+    from statmech_attn.comparison.dispatch import compare as compare
+    from statmech_attn.comparison.posteriors import sampled_by as sampled_by
     from statmech_attn.comparison.trajectories import (
-        LOGIT_LIMIT,
-        VERDICTS,
+        LOGIT_LIMIT as LOGIT_LIMIT,
+        VERDICTS as VERDICTS,
     )
 
 
-__all__ = [
-    "compare",
-    "LOGIT_LIMIT",
-    "sampled_by",
-    "VERDICTS",
-]
 lazy.attach(__name__)

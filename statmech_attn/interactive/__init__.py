@@ -6,9 +6,11 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.interactive.accessor import Accessor, Pictures
-    from statmech_attn.interactive.session import run, setup
+    from statmech_attn.interactive.accessor import (
+        Accessor as Accessor,
+        Pictures as Pictures,
+    )
+    from statmech_attn.interactive.session import run as run, setup as setup
 
 
-__all__ = ["Accessor", "Pictures", "run", "setup"]
 lazy.attach(__name__)

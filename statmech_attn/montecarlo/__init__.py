@@ -6,75 +6,58 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.montecarlo import posteriors, weight_space
-    from statmech_attn.montecarlo.binomial import binomial
-    from statmech_attn.montecarlo.collapsed import class_counts
+    from statmech_attn.montecarlo import (
+        posteriors as posteriors,
+        weight_space as weight_space,
+    )
+    from statmech_attn.montecarlo.binomial import binomial as binomial
+    from statmech_attn.montecarlo.collapsed import class_counts as class_counts
     from statmech_attn.montecarlo.dataset import (
-        monte_carlo_dataset,
-        PER_RUN,
-        stationary,
-        VARIABLES,
+        monte_carlo_dataset as monte_carlo_dataset,
+        PER_RUN as PER_RUN,
+        stationary as stationary,
+        VARIABLES as VARIABLES,
     )
     from statmech_attn.montecarlo.extensive import (
-        extensive_plan,
-        ExtensivePlan,
-        ExtensiveSimulation,
-        Overlaps,
-        simulate_extensive,
+        extensive_plan as extensive_plan,
+        ExtensivePlan as ExtensivePlan,
+        ExtensiveSimulation as ExtensiveSimulation,
+        Overlaps as Overlaps,
+        simulate_extensive as simulate_extensive,
     )
-    from statmech_attn.montecarlo.extensive_samples import ExtensiveSamples
-    from statmech_attn.montecarlo.nuts import Sampler, Transition
-    from statmech_attn.montecarlo.options import SampledRecall, Sampling
+    from statmech_attn.montecarlo.extensive_samples import (
+        ExtensiveSamples as ExtensiveSamples,
+    )
+    from statmech_attn.montecarlo.nuts import (
+        Sampler as Sampler,
+        Transition as Transition,
+    )
+    from statmech_attn.montecarlo.options import (
+        SampledRecall as SampledRecall,
+        Sampling as Sampling,
+    )
     from statmech_attn.montecarlo.run_blocks import (
-        AVERAGES,
-        layout,
-        Moments,
-        observations,
-        rows_of_a_call,
-        Simulator,
+        AVERAGES as AVERAGES,
+        layout as layout,
+        Moments as Moments,
+        observations as observations,
+        rows_of_a_call as rows_of_a_call,
+        Simulator as Simulator,
     )
     from statmech_attn.montecarlo.simulation import (
-        point_keys,
-        simulate,
-        Simulation,
-        TimeAverages,
+        point_keys as point_keys,
+        simulate as simulate,
+        Simulation as Simulation,
+        TimeAverages as TimeAverages,
     )
-    from statmech_attn.montecarlo.simulation_grid import Simulations, simulations
-    from statmech_attn.montecarlo.weight_sampling import sample_weights, WeightDraws
+    from statmech_attn.montecarlo.simulation_grid import (
+        Simulations as Simulations,
+        simulations as simulations,
+    )
+    from statmech_attn.montecarlo.weight_sampling import (
+        sample_weights as sample_weights,
+        WeightDraws as WeightDraws,
+    )
 
 
-__all__ = [
-    "AVERAGES",
-    "binomial",
-    "class_counts",
-    "extensive_plan",
-    "ExtensivePlan",
-    "ExtensiveSamples",
-    "ExtensiveSimulation",
-    "layout",
-    "Moments",
-    "monte_carlo_dataset",
-    "observations",
-    "Overlaps",
-    "PER_RUN",
-    "point_keys",
-    "posteriors",
-    "rows_of_a_call",
-    "sample_weights",
-    "SampledRecall",
-    "Sampler",
-    "Sampling",
-    "simulate",
-    "simulate_extensive",
-    "Simulation",
-    "Simulations",
-    "simulations",
-    "Simulator",
-    "stationary",
-    "TimeAverages",
-    "Transition",
-    "VARIABLES",
-    "weight_space",
-    "WeightDraws",
-]
 lazy.attach(__name__)

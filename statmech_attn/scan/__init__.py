@@ -6,96 +6,63 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.scan import engines, forecast, signals, slurm
-    from statmech_attn.scan.chunk_file import Damaged
-    from statmech_attn.scan.claims import Claims
-    from statmech_attn.scan.engines.engine import Engine
-    from statmech_attn.scan.engines.local import in_memory
+    from statmech_attn.scan import (
+        engines as engines,
+        forecast as forecast,
+        signals as signals,
+        slurm as slurm,
+    )
+    from statmech_attn.scan.chunk_file import Damaged as Damaged
+    from statmech_attn.scan.claims import Claims as Claims
+    from statmech_attn.scan.engines.engine import Engine as Engine
+    from statmech_attn.scan.engines.local import in_memory as in_memory
     from statmech_attn.scan.folder import (
-        changed_inputs,
-        Folder,
-        MANIFEST,
-        Manifest,
-        remove,
-        remove_leftovers,
-        SCHEMA_VERSION,
+        changed_inputs as changed_inputs,
+        Folder as Folder,
+        MANIFEST as MANIFEST,
+        Manifest as Manifest,
+        remove as remove,
+        remove_leftovers as remove_leftovers,
+        SCHEMA_VERSION as SCHEMA_VERSION,
     )
     from statmech_attn.scan.jobs import (
-        chunks_of,
-        compute,
-        holds,
-        Incomplete,
-        Job,
-        merge,
+        chunks_of as chunks_of,
+        compute as compute,
+        holds as holds,
+        Incomplete as Incomplete,
+        Job as Job,
+        merge as merge,
     )
-    from statmech_attn.scan.points import Computation, fingerprint, lacking, Points
-    from statmech_attn.scan.session import PAUSE, Session
-    from statmech_attn.scan.signals import Stop
-    from statmech_attn.scan.status import repair, Repairs, Status, status
+    from statmech_attn.scan.points import (
+        Computation as Computation,
+        fingerprint as fingerprint,
+        lacking as lacking,
+        Points as Points,
+    )
+    from statmech_attn.scan.session import PAUSE as PAUSE, Session as Session
+    from statmech_attn.scan.signals import Stop as Stop
+    from statmech_attn.scan.status import (
+        repair as repair,
+        Repairs as Repairs,
+        Status as Status,
+        status as status,
+    )
     from statmech_attn.scan.work import (
-        Arrays,
-        Assembled,
-        Chunk,
-        COMPUTED,
-        Contents,
-        FAILURE,
-        FAILURES,
-        NOT_FINITE,
-        OneRound,
-        Pilot,
-        RAISED,
-        Results,
-        Tick,
-        Work,
+        Arrays as Arrays,
+        Assembled as Assembled,
+        Chunk as Chunk,
+        COMPUTED as COMPUTED,
+        Contents as Contents,
+        FAILURE as FAILURE,
+        FAILURES as FAILURES,
+        NOT_FINITE as NOT_FINITE,
+        OneRound as OneRound,
+        Pilot as Pilot,
+        RAISED as RAISED,
+        Results as Results,
+        Tick as Tick,
+        Work as Work,
     )
 
 
-__all__ = [
-    "Arrays",
-    "Assembled",
-    "changed_inputs",
-    "Chunk",
-    "chunks_of",
-    "Claims",
-    "Computation",
-    "compute",
-    "COMPUTED",
-    "Contents",
-    "Damaged",
-    "Engine",
-    "engines",
-    "FAILURE",
-    "FAILURES",
-    "fingerprint",
-    "Folder",
-    "forecast",
-    "holds",
-    "in_memory",
-    "Incomplete",
-    "Job",
-    "lacking",
-    "MANIFEST",
-    "Manifest",
-    "merge",
-    "NOT_FINITE",
-    "OneRound",
-    "PAUSE",
-    "Pilot",
-    "Points",
-    "RAISED",
-    "remove",
-    "remove_leftovers",
-    "repair",
-    "Repairs",
-    "Results",
-    "SCHEMA_VERSION",
-    "Session",
-    "signals",
-    "slurm",
-    "Status",
-    "status",
-    "Stop",
-    "Tick",
-    "Work",
-]
 lazy.attach(__name__)

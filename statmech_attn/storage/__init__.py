@@ -6,89 +6,56 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.storage import plain, tables, toml
-    from statmech_attn.storage.blocks import BlockFolder, BlockMemory
-    from statmech_attn.storage.changes import (
-        differences,
-        in_one_line,
-        study_differences,
+    from statmech_attn.storage import plain as plain, tables as tables, toml as toml
+    from statmech_attn.storage.blocks import (
+        BlockFolder as BlockFolder,
+        BlockMemory as BlockMemory,
     )
-    from statmech_attn.storage.columns import Column
-    from statmech_attn.storage.machine import environment
-    from statmech_attn.storage.provenance import now, origin, with_provenance
+    from statmech_attn.storage.changes import (
+        differences as differences,
+        in_one_line as in_one_line,
+        study_differences as study_differences,
+    )
+    from statmech_attn.storage.columns import Column as Column
+    from statmech_attn.storage.machine import environment as environment
+    from statmech_attn.storage.provenance import (
+        now as now,
+        origin as origin,
+        with_provenance as with_provenance,
+    )
     from statmech_attn.storage.reading import (
-        Info,
-        info,
-        opened,
-        read,
-        require_hdf5,
-        stored_seal,
-        VariableInfo,
+        Info as Info,
+        info as info,
+        opened as opened,
+        read as read,
+        require_hdf5 as require_hdf5,
+        stored_seal as stored_seal,
+        VariableInfo as VariableInfo,
     )
     from statmech_attn.storage.replacing import (
-        begins,
-        replaced,
-        require_new,
-        require_replaceable,
-        unwritable,
-        write_text,
+        begins as begins,
+        replaced as replaced,
+        require_new as require_new,
+        require_replaceable as require_replaceable,
+        unwritable as unwritable,
+        write_text as write_text,
     )
     from statmech_attn.storage.schema import (
-        same_study,
-        SCHEMA_VERSION,
-        SEAL,
-        seal,
-        SEAL_LENGTH,
-        StorageError,
-        study_digest,
+        same_study as same_study,
+        SCHEMA_VERSION as SCHEMA_VERSION,
+        SEAL as SEAL,
+        seal as seal,
+        SEAL_LENGTH as SEAL_LENGTH,
+        StorageError as StorageError,
+        study_digest as study_digest,
     )
-    from statmech_attn.storage.tables import table
+    from statmech_attn.storage.tables import table as table
     from statmech_attn.storage.writing import (
-        check_output,
-        check_place,
-        require_no_input,
-        write,
+        check_output as check_output,
+        check_place as check_place,
+        require_no_input as require_no_input,
+        write as write,
     )
 
 
-__all__ = [
-    "begins",
-    "BlockFolder",
-    "BlockMemory",
-    "check_output",
-    "check_place",
-    "Column",
-    "differences",
-    "environment",
-    "in_one_line",
-    "Info",
-    "info",
-    "now",
-    "opened",
-    "origin",
-    "plain",
-    "read",
-    "replaced",
-    "require_hdf5",
-    "require_new",
-    "require_no_input",
-    "require_replaceable",
-    "same_study",
-    "SCHEMA_VERSION",
-    "SEAL",
-    "seal",
-    "SEAL_LENGTH",
-    "StorageError",
-    "stored_seal",
-    "study_differences",
-    "study_digest",
-    "table",
-    "tables",
-    "toml",
-    "unwritable",
-    "VariableInfo",
-    "with_provenance",
-    "write",
-    "write_text",
-]
 lazy.attach(__name__)

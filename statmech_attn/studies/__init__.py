@@ -6,57 +6,46 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.bpkr import Learning
-    from statmech_attn.options import Count, Positive, Seed, WholeNumber
-    from statmech_attn.reporting import Reporter, Silent
+    from statmech_attn.bpkr import Learning as Learning
+    from statmech_attn.options import (
+        Count as Count,
+        Positive as Positive,
+        Seed as Seed,
+        WholeNumber as WholeNumber,
+    )
+    from statmech_attn.reporting import Reporter as Reporter, Silent as Silent
     from statmech_attn.studies.files import (
-        guard,
-        records,
-        reference,
-        results,
-        templates,
+        guard as guard,
+        records as records,
+        reference as reference,
+        results as results,
+        templates as templates,
     )
-    from statmech_attn.studies.files.results import compute, holds, produce
-    from statmech_attn.studies.files.running import run, work
-    from statmech_attn.studies.files.spec import dump, load, parse
-    from statmech_attn.studies.one_shot.tables import PRESETS as ONE_SHOT_PRESETS
+    from statmech_attn.studies.files.results import (
+        compute as compute,
+        holds as holds,
+        produce as produce,
+    )
+    from statmech_attn.studies.files.running import run as run, work as work
+    from statmech_attn.studies.files.spec import (
+        dump as dump,
+        load as load,
+        parse as parse,
+    )
+    from statmech_attn.studies.one_shot.tables import (
+        ONE_SHOT_PRESETS as ONE_SHOT_PRESETS,
+    )
     from statmech_attn.studies.one_shot.trained import (
-        load_trained,
-        TrainedNetworks,
-        usable,
+        load_trained as load_trained,
+        TrainedNetworks as TrainedNetworks,
+        usable as usable,
     )
-    from statmech_attn.studies.systems.matching import rematch
-    from statmech_attn.studies.tables import StudyTable, Table, TaskTable
+    from statmech_attn.studies.systems.matching import rematch as rematch
+    from statmech_attn.studies.tables import (
+        StudyTable as StudyTable,
+        Table as Table,
+        TaskTable as TaskTable,
+    )
 
 
-__all__ = [
-    "compute",
-    "Count",
-    "dump",
-    "guard",
-    "holds",
-    "Learning",
-    "load",
-    "load_trained",
-    "ONE_SHOT_PRESETS",
-    "parse",
-    "Positive",
-    "produce",
-    "records",
-    "reference",
-    "rematch",
-    "Reporter",
-    "results",
-    "run",
-    "Seed",
-    "Silent",
-    "StudyTable",
-    "Table",
-    "TaskTable",
-    "templates",
-    "TrainedNetworks",
-    "usable",
-    "WholeNumber",
-    "work",
-]
 lazy.attach(__name__)

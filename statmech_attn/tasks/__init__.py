@@ -7,25 +7,15 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.tasks import (
-        arrays,
-        downloads,
-        hidden_markov,
-        image_sets,
-        images,
-        one_shot,
-        options,
-        trained_arrays,
+        arrays as arrays,
+        downloads as downloads,
+        hidden_markov as hidden_markov,
+        image_sets as image_sets,
+        images as images,
+        one_shot as one_shot,
+        options as options,
+        trained_arrays as trained_arrays,
     )
 
 
-__all__ = [
-    "arrays",
-    "downloads",
-    "hidden_markov",
-    "image_sets",
-    "images",
-    "one_shot",
-    "options",
-    "trained_arrays",
-]
 lazy.attach(__name__)

@@ -6,62 +6,46 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.training import networks, one_shot_networks
-    from statmech_attn.training.descent import State, Trained, Trainer
-    from statmech_attn.training.one_shot_networks import OneShotNetworks
-    from statmech_attn.training.options import Descent, Minibatches
+    from statmech_attn.training import (
+        networks as networks,
+        one_shot_networks as one_shot_networks,
+    )
+    from statmech_attn.training.descent import (
+        State as State,
+        Trained as Trained,
+        Trainer as Trainer,
+    )
+    from statmech_attn.training.one_shot_networks import (
+        OneShotNetworks as OneShotNetworks,
+    )
+    from statmech_attn.training.options import (
+        Descent as Descent,
+        Minibatches as Minibatches,
+    )
     from statmech_attn.training.results import (
-        CONVERGED,
-        DIVERGED,
-        RECORDS,
-        RESULTS,
-        RUNNING,
-        VANISHED,
+        CONVERGED as CONVERGED,
+        DIVERGED as DIVERGED,
+        RECORDS as RECORDS,
+        RESULTS as RESULTS,
+        RUNNING as RUNNING,
+        VANISHED as VANISHED,
     )
     from statmech_attn.training.stochastic import (
-        ClassPatches,
-        Learnt,
-        PILOT_STEPS,
-        precision_here,
-        StochasticTrainer,
-        token_codes,
+        ClassPatches as ClassPatches,
+        Learnt as Learnt,
+        PILOT_STEPS as PILOT_STEPS,
+        precision_here as precision_here,
+        StochasticTrainer as StochasticTrainer,
+        token_codes as token_codes,
     )
     from statmech_attn.training.transformer import (
-        attention_heads,
-        initial,
-        outputs,
-        Precision,
-        Transformer,
-        value_weights,
+        attention_heads as attention_heads,
+        initial as initial,
+        outputs as outputs,
+        Precision as Precision,
+        Transformer as Transformer,
+        value_weights as value_weights,
     )
 
 
-__all__ = [
-    "attention_heads",
-    "ClassPatches",
-    "CONVERGED",
-    "Descent",
-    "DIVERGED",
-    "initial",
-    "Learnt",
-    "Minibatches",
-    "networks",
-    "one_shot_networks",
-    "OneShotNetworks",
-    "outputs",
-    "PILOT_STEPS",
-    "Precision",
-    "precision_here",
-    "RECORDS",
-    "RESULTS",
-    "RUNNING",
-    "State",
-    "StochasticTrainer",
-    "token_codes",
-    "Trained",
-    "Trainer",
-    "Transformer",
-    "value_weights",
-    "VANISHED",
-]
 lazy.attach(__name__)

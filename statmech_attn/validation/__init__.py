@@ -6,25 +6,15 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.validation.registry import ROWS, select
+    from statmech_attn.validation.registry import ROWS as ROWS, select as select
     from statmech_attn.validation.rows import (
-        Comparison,
-        judge,
-        Measurement,
-        Result,
-        Row,
-        run_row,
+        Comparison as Comparison,
+        judge as judge,
+        Measurement as Measurement,
+        Result as Result,
+        Row as Row,
+        run_row as run_row,
     )
 
 
-__all__ = [
-    "Comparison",
-    "judge",
-    "Measurement",
-    "Result",
-    "Row",
-    "ROWS",
-    "run_row",
-    "select",
-]
 lazy.attach(__name__)

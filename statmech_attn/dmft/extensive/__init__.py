@@ -6,91 +6,63 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.dmft.extensive import points
-    from statmech_attn.dmft.extensive.capacities import Capacities
-    from statmech_attn.dmft.extensive.closed_recursion import closed
+    from statmech_attn.dmft.extensive import points as points
+    from statmech_attn.dmft.extensive.capacities import Capacities as Capacities
+    from statmech_attn.dmft.extensive.closed_recursion import closed as closed
     from statmech_attn.dmft.extensive.effective_process import (
-        POPULATION,
-        sampled,
-        solve,
-        trajectory_bytes,
+        POPULATION as POPULATION,
+        sampled as sampled,
+        solve as solve,
+        trajectory_bytes as trajectory_bytes,
     )
     from statmech_attn.dmft.extensive.ensembles import (
-        column_probabilities,
-        correlated,
-        cycle,
-        Ensemble,
-        identical,
-        independent,
+        column_probabilities as column_probabilities,
+        correlated as correlated,
+        cycle as cycle,
+        Ensemble as Ensemble,
+        identical as identical,
+        independent as independent,
     )
-    from statmech_attn.dmft.extensive.finite_memory import MEMORY, system, system_start
+    from statmech_attn.dmft.extensive.finite_memory import (
+        MEMORY as MEMORY,
+        system as system,
+        system_start as system_start,
+    )
     from statmech_attn.dmft.extensive.loaded_network import (
-        check_steps,
-        loaded_network,
-        LoadedNetwork,
-        require_overlap,
-        two_time_bytes,
+        check_steps as check_steps,
+        loaded_network as loaded_network,
+        LoadedNetwork as LoadedNetwork,
+        require_overlap as require_overlap,
+        two_time_bytes as two_time_bytes,
     )
     from statmech_attn.dmft.extensive.moving_recall import (
-        check_moving,
-        moving,
-        moving_capacity,
-        MovingState,
+        check_moving as check_moving,
+        moving as moving,
+        moving_capacity as moving_capacity,
+        MovingState as MovingState,
     )
-    from statmech_attn.dmft.extensive.options import Recall, Retrieval, SolvedRecall
-    from statmech_attn.dmft.extensive.order_parameters import OrderParameters
-    from statmech_attn.dmft.extensive.results import Trajectory, Values
+    from statmech_attn.dmft.extensive.options import (
+        Recall as Recall,
+        Retrieval as Retrieval,
+        SolvedRecall as SolvedRecall,
+    )
+    from statmech_attn.dmft.extensive.order_parameters import (
+        OrderParameters as OrderParameters,
+    )
+    from statmech_attn.dmft.extensive.results import (
+        Trajectory as Trajectory,
+        Values as Values,
+    )
     from statmech_attn.dmft.extensive.stationary import (
-        Capacity,
-        capacity,
-        check_stationary,
-        chosen_lags,
-        NoRetrieval,
-        Stationary,
-        stationary,
-        StationaryState,
+        Capacity as Capacity,
+        capacity as capacity,
+        check_stationary as check_stationary,
+        chosen_lags as chosen_lags,
+        NoRetrieval as NoRetrieval,
+        Stationary as Stationary,
+        stationary as stationary,
+        StationaryState as StationaryState,
     )
 
 
-__all__ = [
-    "Capacities",
-    "Capacity",
-    "capacity",
-    "check_moving",
-    "check_stationary",
-    "check_steps",
-    "chosen_lags",
-    "closed",
-    "column_probabilities",
-    "correlated",
-    "cycle",
-    "Ensemble",
-    "identical",
-    "independent",
-    "loaded_network",
-    "LoadedNetwork",
-    "MEMORY",
-    "moving",
-    "moving_capacity",
-    "MovingState",
-    "NoRetrieval",
-    "OrderParameters",
-    "points",
-    "POPULATION",
-    "Recall",
-    "require_overlap",
-    "Retrieval",
-    "sampled",
-    "solve",
-    "SolvedRecall",
-    "Stationary",
-    "stationary",
-    "StationaryState",
-    "system",
-    "system_start",
-    "Trajectory",
-    "trajectory_bytes",
-    "two_time_bytes",
-    "Values",
-]
 lazy.attach(__name__)

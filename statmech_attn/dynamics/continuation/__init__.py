@@ -7,96 +7,82 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.dynamics.continuation.arclength import (
-        correct,
-        Curve,
-        follow,
-        interpolate,
-        Point,
+        correct as correct,
+        Curve as Curve,
+        follow as follow,
+        interpolate as interpolate,
+        Point as Point,
     )
-    from statmech_attn.dynamics.continuation.augmented_systems import locate, Located
+    from statmech_attn.dynamics.continuation.augmented_systems import (
+        locate as locate,
+        Located as Located,
+    )
     from statmech_attn.dynamics.continuation.bifurcation_diagram import (
-        BifurcationDiagram,
-        diagram,
-        DiagramPlan,
-        POINT_OF_CYCLE,
+        BifurcationDiagram as BifurcationDiagram,
+        diagram as diagram,
+        DiagramPlan as DiagramPlan,
+        POINT_OF_CYCLE as POINT_OF_CYCLE,
     )
-    from statmech_attn.dynamics.continuation.branch_switching import cascade, switch
+    from statmech_attn.dynamics.continuation.branch_switching import (
+        cascade as cascade,
+        switch as switch,
+    )
     from statmech_attn.dynamics.continuation.branches import (
-        Branch,
-        BranchPoint,
-        follow_cycle,
-        Solution,
+        Branch as Branch,
+        BranchPoint as BranchPoint,
+        follow_cycle as follow_cycle,
+        Solution as Solution,
     )
-    from statmech_attn.dynamics.continuation.codimension_two import CODIMENSION_TWO
+    from statmech_attn.dynamics.continuation.codimension_two import (
+        CODIMENSION_TWO as CODIMENSION_TWO,
+    )
     from statmech_attn.dynamics.continuation.critical_curves import (
-        CodimensionTwo,
-        critical_curve,
-        CriticalCurve,
-        CriticalPoint,
-        CURVE_RESULTS,
+        CodimensionTwo as CodimensionTwo,
+        critical_curve as critical_curve,
+        CriticalCurve as CriticalCurve,
+        CriticalPoint as CriticalPoint,
+        CURVE_RESULTS as CURVE_RESULTS,
     )
-    from statmech_attn.dynamics.continuation.cycles import Cycle, find_cycle
-    from statmech_attn.dynamics.continuation.diagram_branches import DiagramBranch
-    from statmech_attn.dynamics.continuation.diagram_curves import DiagramCurve
-    from statmech_attn.dynamics.continuation.diagram_file import diagram_variables
-    from statmech_attn.dynamics.continuation.extended_systems import CRITICAL
-    from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
-    from statmech_attn.dynamics.continuation.problem import Problem
+    from statmech_attn.dynamics.continuation.cycles import (
+        Cycle as Cycle,
+        find_cycle as find_cycle,
+    )
+    from statmech_attn.dynamics.continuation.diagram_branches import (
+        DiagramBranch as DiagramBranch,
+    )
+    from statmech_attn.dynamics.continuation.diagram_curves import (
+        DiagramCurve as DiagramCurve,
+    )
+    from statmech_attn.dynamics.continuation.diagram_file import (
+        diagram_variables as diagram_variables,
+    )
+    from statmech_attn.dynamics.continuation.extended_systems import (
+        CRITICAL as CRITICAL,
+    )
+    from statmech_attn.dynamics.continuation.normal_forms import (
+        normal_form as normal_form,
+        NormalForm as NormalForm,
+    )
+    from statmech_attn.dynamics.continuation.problem import Problem as Problem
     from statmech_attn.dynamics.continuation.results import (
-        CLOSED,
-        LEFT_RANGE,
-        NOT_CONVERGED,
-        RESULTS,
+        CLOSED as CLOSED,
+        LEFT_RANGE as LEFT_RANGE,
+        NOT_CONVERGED as NOT_CONVERGED,
+        RESULTS as RESULTS,
     )
-    from statmech_attn.dynamics.continuation.sensitivity import multipliers_at, orbit
-    from statmech_attn.dynamics.continuation.special_points import KINDS, SpecialPoint
-    from statmech_attn.dynamics.continuation.stroboscopic_map import Turns, turns_of
-    from statmech_attn.dynamics.options import Settings
+    from statmech_attn.dynamics.continuation.sensitivity import (
+        multipliers_at as multipliers_at,
+        orbit as orbit,
+    )
+    from statmech_attn.dynamics.continuation.special_points import (
+        KINDS as KINDS,
+        SpecialPoint as SpecialPoint,
+    )
+    from statmech_attn.dynamics.continuation.stroboscopic_map import (
+        Turns as Turns,
+        turns_of as turns_of,
+    )
+    from statmech_attn.dynamics.options import Settings as Settings
 
 
-__all__ = [
-    "Branch",
-    "BranchPoint",
-    "cascade",
-    "CLOSED",
-    "CODIMENSION_TWO",
-    "CodimensionTwo",
-    "correct",
-    "CRITICAL",
-    "critical_curve",
-    "CriticalCurve",
-    "CriticalPoint",
-    "Curve",
-    "CURVE_RESULTS",
-    "Cycle",
-    "BifurcationDiagram",
-    "diagram",
-    "diagram_variables",
-    "DiagramBranch",
-    "DiagramCurve",
-    "DiagramPlan",
-    "find_cycle",
-    "follow",
-    "follow_cycle",
-    "interpolate",
-    "KINDS",
-    "LEFT_RANGE",
-    "locate",
-    "Located",
-    "multipliers_at",
-    "normal_form",
-    "NormalForm",
-    "NOT_CONVERGED",
-    "orbit",
-    "Point",
-    "POINT_OF_CYCLE",
-    "Problem",
-    "RESULTS",
-    "Settings",
-    "Solution",
-    "SpecialPoint",
-    "switch",
-    "Turns",
-    "turns_of",
-]
 lazy.attach(__name__)

@@ -6,63 +6,52 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.dynamics.diagrams import doubtful_verdicts
-    from statmech_attn.dynamics.diagrams.axes import Axes, axes_of
+    from statmech_attn.dynamics.diagrams import doubtful_verdicts as doubtful_verdicts
+    from statmech_attn.dynamics.diagrams.axes import Axes as Axes, axes_of as axes_of
     from statmech_attn.dynamics.diagrams.classes import (
-        CLASSES,
-        classes,
-        disagreement,
-        UNDECIDED,
+        CLASSES as CLASSES,
+        classes as classes,
+        disagreement as disagreement,
+        UNDECIDED as UNDECIDED,
     )
-    from statmech_attn.dynamics.diagrams.diagram_variables import VARIABLES, variables
+    from statmech_attn.dynamics.diagrams.diagram_variables import (
+        VARIABLES as VARIABLES,
+        variables as variables,
+    )
     from statmech_attn.dynamics.diagrams.explanations import (
-        doubts,
-        explain,
-        rotation_text,
+        doubts as doubts,
+        explain as explain,
+        rotation_text as rotation_text,
     )
-    from statmech_attn.dynamics.diagrams.hysteresis import compare_sweeps
-    from statmech_attn.dynamics.diagrams.points import Points, Verdicts
+    from statmech_attn.dynamics.diagrams.hysteresis import (
+        compare_sweeps as compare_sweeps,
+    )
+    from statmech_attn.dynamics.diagrams.points import (
+        Points as Points,
+        Verdicts as Verdicts,
+    )
     from statmech_attn.dynamics.diagrams.refinement import (
-        Cells,
-        Grid,
-        on_grid,
-        refine_axis,
+        Cells as Cells,
+        Grid as Grid,
+        on_grid as on_grid,
+        refine_axis as refine_axis,
     )
-    from statmech_attn.dynamics.diagrams.rows import Diagram
-    from statmech_attn.dynamics.diagrams.stages import Outcome, run, Scan, SEGMENT
-    from statmech_attn.dynamics.diagrams.work import diagram_work, GridWork
-    from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
+    from statmech_attn.dynamics.diagrams.rows import Diagram as Diagram
+    from statmech_attn.dynamics.diagrams.stages import (
+        Outcome as Outcome,
+        run as run,
+        Scan as Scan,
+        SEGMENT as SEGMENT,
+    )
+    from statmech_attn.dynamics.diagrams.work import (
+        diagram_work as diagram_work,
+        GridWork as GridWork,
+    )
+    from statmech_attn.dynamics.options import (
+        Confirm as Confirm,
+        Plan as Plan,
+        WITHOUT_SECTION as WITHOUT_SECTION,
+    )
 
 
-__all__ = [
-    "Axes",
-    "axes_of",
-    "Cells",
-    "CLASSES",
-    "classes",
-    "compare_sweeps",
-    "Confirm",
-    "doubtful_verdicts",
-    "Diagram",
-    "diagram_work",
-    "disagreement",
-    "doubts",
-    "explain",
-    "Grid",
-    "GridWork",
-    "on_grid",
-    "Outcome",
-    "Plan",
-    "Points",
-    "refine_axis",
-    "rotation_text",
-    "run",
-    "Scan",
-    "SEGMENT",
-    "UNDECIDED",
-    "VARIABLES",
-    "variables",
-    "Verdicts",
-    "WITHOUT_SECTION",
-]
 lazy.attach(__name__)

@@ -30,7 +30,7 @@ Elsewhere = Annotated[list[Literal["fashion-mnist", "mnist"]], AfterValidator(_o
 # layers and a longer step, for the alphabets at hand.  Its initial weights have the
 # variances of the prior, gain sqrt(3): from the published ones, gain 1, some networks
 # of this size stay silent for thousands of steps.
-PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+ONE_SHOT_PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "laptop": {
         "task": {"split": "small", "channels": 3},
         "network": {"heads": [4, 4], "width": 64, "key_size": 32},
@@ -123,7 +123,7 @@ class OneShotTrainingStudy(LearningStudy, frozen=True):
     @classmethod
     def _filled(cls, tree: Any):
         preset = tree.get("preset", "laptop")
-        chosen = PRESETS.get(preset) if isinstance(preset, str) else None
+        chosen = ONE_SHOT_PRESETS.get(preset) if isinstance(preset, str) else None
         given = {name: tree.get(name, {}) for name in chosen or {}}
         return tree | {
             name: (chosen or {})[name] | table
@@ -133,7 +133,9 @@ class OneShotTrainingStudy(LearningStudy, frozen=True):
 
     def inputs(self) -> dict[str, str]:
         """SHA-256 of the image files, and of the values that the preset stands for."""
-        preset = {f"preset {self.preset}": digests.of_values(PRESETS[self.preset])}
+        preset = {
+            f"preset {self.preset}": digests.of_values(ONE_SHOT_PRESETS[self.preset])
+        }
         return preset | super().inputs()
 
     @property

@@ -14,7 +14,7 @@ from statmech_attn.scan.engines import local
 from statmech_attn.scan.folder import Folder, Manifest
 from statmech_attn.storage import StorageError
 from statmech_attn.studies.files import digests, results, spec
-from statmech_attn.studies.one_shot.tables import PRESETS
+from statmech_attn.studies.one_shot.tables import ONE_SHOT_PRESETS
 from statmech_attn.studies.tables import StudyTable
 
 
@@ -140,7 +140,7 @@ def test_images_and_the_values_of_a_preset_are_read_by_a_training(data, monkeypa
     assert studies.parse(TRAINING | {"preset": "paper"}).inputs() == {
         ("preset paper" if name == "preset laptop" else name): digest
         for name, digest in found.items()
-    } | {"preset paper": digests.of_values(PRESETS["paper"])}
+    } | {"preset paper": digests.of_values(ONE_SHOT_PRESETS["paper"])}
     (data / ZIPS[0]).write_bytes(b"other images")
     changed = studies.parse(TRAINING).inputs()
     assert {name for name in found if changed[name] != found[name]} == {ZIPS[0]}
@@ -191,7 +191,7 @@ def test_a_changed_preset_does_not_go_on(data, tmp_path, monkeypatch):
     )
     folder = Folder.begin(tmp_path / "chunks", manifest)
     folder.require(text, study.inputs())
-    monkeypatch.setitem(PRESETS["laptop"]["run"], "steps", 5000)
+    monkeypatch.setitem(ONE_SHOT_PRESETS["laptop"]["run"], "steps", 5000)
     changed = studies.parse(TRAINING)
     with pytest.raises(StorageError, match="computed with another preset laptop; choo"):
         results.compute(changed, text, output)

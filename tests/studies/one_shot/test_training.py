@@ -19,7 +19,7 @@ from statmech_attn.bpkr.pruned_networks import EXACT_LAW, RANDOM_ORDERS
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.studies.one_shot import examples
-from statmech_attn.studies.one_shot.tables import OneShotTrainingStudy, PRESETS
+from statmech_attn.studies.one_shot.tables import ONE_SHOT_PRESETS, OneShotTrainingStudy
 from statmech_attn.studies.one_shot.trained import TrainedNetworks
 from statmech_attn.studies.one_shot.trained_tables import TrainedTask
 from statmech_attn.tasks import images, one_shot as one_shot_task
@@ -221,7 +221,7 @@ def test_a_preset_fills_what_is_left_out_and_every_value_can_be_given():
     tree = {"kind": "training", "preset": "paper", "task": {"name": "one-shot"}}
     study = studies.parse(tree)
     assert isinstance(study, OneShotTrainingStudy)
-    assert study.network.model_dump() == PRESETS["paper"]["network"]
+    assert study.network.model_dump() == ONE_SHOT_PRESETS["paper"]["network"]
     assert (study.task.split, study.task.channels) == ("vinyals", 3)
     assert (study.run.steps, study.run.learning_rate) == (41_240, 3e-4)
     tree |= {"run": {"steps": 100}, "network": {"heads": [3, 3, 3]}}
