@@ -6,7 +6,6 @@ the number of lanes, on their blocks, or on the processor.
 """
 
 import ctypes
-import functools
 import math
 import re
 import threading
@@ -156,14 +155,13 @@ def _written(closed, lanes: int) -> str:
     """The program in LLVM's language: void blocks(arrays, number of lanes)."""
     module = ir.Module(NAME)
     module.triple = llvm.get_process_triple()
-    function = ir.Function(
-        module, ir.FunctionType(ir.VoidType(), [POINTER, INT64]), NAME
-    )
-    arrays, count = function.args
+    type = ir.FunctionType(ir.VoidType(), [POINTER, INT64])
+    function = ir.Function(module, type, NAME)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     emitter = Emitter(module, lanes, RULES)
     emitter.builder = builder
     jaxpr = closed.jaxpr
+    arrays, count = function.args
     variables = [*jaxpr.invars, *jaxpr.outvars]
     addresses = [
         builder.load(builder.gep(arrays, [INT64(i)], source_etype=POINTER), typ=POINTER)
@@ -177,63 +175,79 @@ def _written(closed, lanes: int) -> str:
     first.add_incoming(INT64(0), entry)
     builder.cbranch(builder.icmp_signed("<", first, count), body, end)
     builder.position_at_end(body)
-
-    def address(place: int, index) -> tuple[Value, Type]:
-        """Address of an element of an array, and its type there."""
-        variable = variables[place]
-        type = scalar_type(variable)
-        stored = BYTE if type is BOOL else type
-        if TRACED in variable.aval.shape:
-            index = emitter.multiply(index, count, INT64)
-            index = emitter.add(index, first, INT64)
-            type = ir.VectorType(stored, lanes)
-        else:
-            type = stored
-        index = emitter.value(index, INT64)
-        return builder.gep(addresses[place], [index], source_etype=stored), type
-
-    def load(place: int):
-        shape = shape_of(variables[place])
-        loaded = []
-        for i in range(math.prod(shape)):
-            where, type = address(place, i)
-            x = builder.load(where, align=_alignment(type), typ=type)
-            is_bool = scalar_type(variables[place]) is BOOL
-            wide = isinstance(type, ir.VectorType)
-            loaded.append(
-                builder.trunc(x, emitter.vector(BOOL) if wide else BOOL)
-                if is_bool
-                else x
-            )
-        return array(shape, loaded)
-
-    def store(place: int, row, elements):
-        """Store a row of an array, or an array whose only row is the first."""
-        variable = variables[place]
-        for i, x in enumerate(elements.flat):
-            index = emitter.add(emitter.multiply(row, elements.size, INT64), i, INT64)
-            where, type = address(place, index)
-            x = emitter.value(x, emitter.type_of(variable))
-            if scalar_type(variable) is BOOL:
-                x = builder.zext(x, type)
-            builder.store(x, where, align=_alignment(type))
-
-    for variable in variables:
-        _require_lanes_last(variable.aval.shape)
-    arguments = [load(i) for i in range(len(jaxpr.invars))]
-    for i, variable in enumerate(jaxpr.outvars, len(jaxpr.invars)):
+    places = [
+        _Array(emitter, variable, address, first, count)
+        for variable, address in zip(variables, addresses, strict=True)
+    ]
+    inputs, outputs = places[: len(jaxpr.invars)], places[len(jaxpr.invars) :]
+    arguments = [place.load() for place in inputs]
+    for variable, place in zip(jaxpr.outvars, outputs, strict=True):
         if _only_returned(variable, jaxpr):
-            emitter.streams[variable] = functools.partial(store, i)
+            emitter.streams[variable] = place.store
     constants = [elements_of(x) for x in closed.consts]
     results = emitter.run(jaxpr, constants, arguments)
-    for i, elements in enumerate(results, len(jaxpr.invars)):
+    for elements, place in zip(results, outputs, strict=True):
         if elements is not None:
-            store(i, 0, elements)
+            place.store(0, elements)
     first.add_incoming(builder.add(first, INT64(lanes)), builder.block)
     builder.branch(head)
     builder.position_at_end(end)
     builder.ret_void()
     return _with_wide_vectors(str(module), lanes)
+
+
+class _Array:
+    """An argument or a result in memory, of which a block takes its lanes.
+
+    Args:
+        emitter: writes the program.
+        variable: that stands in the array.
+        pointer: to its first element.
+        first: lane of the block.
+        count: number of lanes of the array.
+    """
+
+    def __init__(self, emitter: Emitter, variable, pointer, first, count):
+        shape = variable.aval.shape
+        if TRACED in shape and shape[-1] != TRACED:
+            raise Unsupported("lanes are not on the last axis")
+        self._emitter, self._variable, self._pointer = emitter, variable, pointer
+        self._first, self._count, self._wide = first, count, TRACED in shape
+        self._is_bool = scalar_type(variable) is BOOL
+        self._stored = BYTE if self._is_bool else scalar_type(variable)
+
+    def _address(self, index) -> tuple[Value, Type]:
+        """Address of an element, and its type there."""
+        emitter, type = self._emitter, self._stored
+        if self._wide:
+            index = emitter.multiply(index, self._count, INT64)
+            index = emitter.add(index, self._first, INT64)
+            type = ir.VectorType(type, emitter.lanes)
+        where = [emitter.value(index, INT64)]
+        gep = emitter.builder.gep
+        return gep(self._pointer, where, source_etype=self._stored), type
+
+    def load(self):
+        """All elements."""
+        shape, builder = shape_of(self._variable), self._emitter.builder
+        bits = self._emitter.vector(BOOL) if self._wide else BOOL
+        loaded = []
+        for i in range(math.prod(shape)):
+            where, type = self._address(i)
+            x = builder.load(where, align=_alignment(type), typ=type)
+            loaded.append(builder.trunc(x, bits) if self._is_bool else x)
+        return array(shape, loaded)
+
+    def store(self, row, elements) -> None:
+        """Store a row of an array, or an array whose only row is the first."""
+        emitter = self._emitter
+        for i, x in enumerate(elements.flat):
+            index = emitter.add(emitter.multiply(row, elements.size, INT64), i, INT64)
+            where, type = self._address(index)
+            x = emitter.value(x, emitter.type_of(self._variable))
+            if self._is_bool:
+                x = emitter.builder.zext(x, type)
+            emitter.builder.store(x, where, align=_alignment(type))
 
 
 def _only_returned(variable, jaxpr) -> bool:
@@ -242,11 +256,6 @@ def _only_returned(variable, jaxpr) -> bool:
         return False
     uses = [v for equation in jaxpr.eqns for v in equation.invars]
     return not any(v is variable for v in uses) and jaxpr.outvars.count(variable) == 1
-
-
-def _require_lanes_last(shape: tuple[int, ...]) -> None:
-    if TRACED in shape and shape[-1] != TRACED:
-        raise Unsupported("lanes are not on the last axis")
 
 
 def _alignment(type: Type) -> int:
