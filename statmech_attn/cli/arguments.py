@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +14,13 @@ class EngineName(StrEnum):
     dask = "dask"
 
 
+def output_option(words: str) -> Any:
+    """The option --output of a command, with what is written there in words."""
+    return typer.Option("--output", "-o", help=words)
+
+
 Study = Annotated[Path, typer.Argument(help="The study file (TOML).")]
-Output = Annotated[
-    Path, typer.Option("--output", "-o", help="The HDF5 file to be written.")
-]
+Output = Annotated[Path, output_option("The HDF5 file to be written.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -30,6 +33,7 @@ Overwrite = Annotated[
     bool,
     typer.Option("--overwrite", help="Replace a file that holds another result."),
 ]
+Replace = Annotated[bool, typer.Option(help="Replace a file that exists.")]
 Data = Annotated[
     Path | None,
     typer.Option(
@@ -46,23 +50,11 @@ AllowCode = Annotated[
     ),
 ]
 
-# Of `score` alone.
-ScoreOutput = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        help="The HDF5 file to be written; by default FILE-scores.h5 beside FILE.",
-    ),
-]
-
 # Of `run` alone.
 RunOutput = Annotated[
     Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        help="The HDF5 file to be written. It may be left out with --dry-run only.",
+    output_option(
+        "The HDF5 file to be written. It may be left out with --dry-run only."
     ),
 ]
 DryRun = Annotated[

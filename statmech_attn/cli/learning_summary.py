@@ -19,8 +19,7 @@ def order_parameters(dataset: xr.Dataset) -> Content:
     reasons = [*dataset.result.attrs["flag_meanings"].split(), "not_computed"]
     for point in _points(dataset):
         table.add_row(
-            f"{float(point.width):g}",
-            f"{float(point.temperature):g}",
+            *_place(point),
             formatted(point.accuracy, ".3f"),
             formatted(point.get("accuracy_corrected"), ".3f"),
             formatted(point.accuracy_gp, ".3f"),
@@ -95,25 +94,16 @@ def _gain(choice: xr.Dataset) -> str:
 
 def posterior(dataset: xr.Dataset) -> Content:
     """Per width and temperature: accuracy, and how far the draws can be trusted."""
-    columns = (
-        "N",
-        "T",
-        "accuracy",
-        "least n_eff",
-        "largest R-hat",
-        "divergences",
-        "BFMI",
-    )
     sets = dataset.get("test_set", xr.DataArray([])).values[1:]
-    columns = (*columns[:3], *_folded(sets), *columns[3:])
+    of_draws = ("least n_eff", "largest R-hat", "divergences", "BFMI")
+    columns = ("N", "T", "accuracy", *_folded(sets), *of_draws)
     evidence = "log_evidence" in dataset
     table = titled(f"posterior by {dataset.attrs['method']}", columns)
     if evidence:
         table.add_column("ln p(Y)", justify="right")
     for point in _points(dataset):
         row = [
-            f"{float(point.width):g}",
-            f"{float(point.temperature):g}",
+            *_place(point),
             f"{float(point.accuracy):.3f} ± {float(point.accuracy_stderr):.1g}",
             *(formatted(point.accuracy_sets.sel(test_set=x), ".3f") for x in sets),
             f"{float(point.U_1_n_eff.min()):.0f}",
@@ -141,8 +131,7 @@ def learning_curve(dataset: xr.Dataset) -> Content:
             row = point.sel(examples=size)
             errors = zip(row.error.values, row.error_stderr.values, strict=True)
             table.add_row(
-                f"{float(point.width):g}",
-                f"{float(point.temperature):g}",
+                *_place(point),
                 str(size),
                 *(with_error(*pair) for pair in errors),
             )
@@ -159,24 +148,15 @@ def learning_curve(dataset: xr.Dataset) -> Content:
 
 def training(dataset: xr.Dataset) -> Content:
     """Per width and temperature: the best of all restarts, and how they ended."""
-    columns = (
-        "N",
-        "T",
-        "test accuracy",
-        "training",
-        "least loss",
-        "gradient",
-        "result",
-    )
-    table = titled("training", columns)
+    measured = ("test accuracy", "training", "least loss", "gradient", "result")
+    table = titled("training", ("N", "T", *measured))
     reasons = dataset.training_result.attrs["flag_meanings"].split()
     for point in _points(dataset):
         last = point.loss.isel(step=-1)
         codes, counts = np.unique(point.training_result, return_counts=True)
         words = [*reasons, "not_computed"]
         table.add_row(
-            f"{float(point.width):g}",
-            f"{float(point.temperature):g}",
+            *_place(point),
             formatted(point.accuracy.mean(), ".3f"),
             formatted(point.accuracy_train.mean(), ".3f"),
             formatted(last.min(), ".5g"),
@@ -236,8 +216,7 @@ def estimates(dataset: xr.Dataset) -> Content:
         for name in point.estimate.values:
             estimate = point.sel(estimate=name)
             table.add_row(
-                f"{float(estimate.width):g}",
-                f"{float(estimate.temperature):g}",
+                *_place(estimate),
                 str(name),
                 formatted(estimate.accuracy, ".3f"),
                 with_error(estimate.U_1_rms, estimate.U_1_rms_stderr),
@@ -369,8 +348,7 @@ def model_selection(dataset: xr.Dataset) -> Content:
         errors = ("error", *["error_test"] * tested)
         table.add_row(
             str(by),
-            f"{float(point.width):g}",
-            f"{float(point.temperature):g}",
+            *_place(point),
             quantity(point.log_evidence, point.log_evidence_stderr),
             *(with_error(point[name], point[f"{name}_stderr"]) for name in errors),
         )
@@ -385,6 +363,11 @@ def model_selection(dataset: xr.Dataset) -> Content:
 def _folded(names) -> list[str]:
     """Names of test sets as headings that are narrow and stay apart."""
     return [str(name).replace("-", "\n") for name in names]
+
+
+def _place(point: xr.Dataset) -> tuple[str, str]:
+    """Width and temperature of a point."""
+    return f"{float(point.width):g}", f"{float(point.temperature):g}"
 
 
 def _points(dataset: xr.Dataset):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from statmech_attn import batches, kinds, storage, studies, validation
-from statmech_attn.cli.arguments import Data
+from statmech_attn.cli.arguments import Data, output_option, Replace
 from statmech_attn.cli.terminal import err, out
 
 
@@ -51,11 +51,7 @@ def new(
     ] = "",
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The study file to be written; by default it is printed.",
-        ),
+        output_option("The study file to be written; by default it is printed."),
     ] = None,
     task: Annotated[
         str,
@@ -104,15 +100,9 @@ def _example(write: Callable[[Path], Path], folder: Path) -> str:
 def schema(
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The JSON file to be written; by default it is printed.",
-        ),
+        output_option("The JSON file to be written; by default it is printed."),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option(help="Replace a file that exists.")
-    ] = False,
+    overwrite: Replace = False,
 ) -> None:
     """Write the JSON schema of study files, with which editors complete and check them.
 
@@ -159,15 +149,9 @@ def validate(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The file to be written: JSON, or a Markdown table (.md).",
-        ),
+        output_option("The file to be written: JSON, or a Markdown table (.md)."),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option(help="Replace a file that exists.")
-    ] = False,
+    overwrite: Replace = False,
 ) -> None:
     """Compute known quantities of reference systems and compare them with their values.
 

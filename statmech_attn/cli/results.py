@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from statmech_attn import batches, comparison, dynamics, plotting, storage, studies
-from statmech_attn.cli.arguments import AllowCode, Output, Overwrite
+from statmech_attn.cli.arguments import AllowCode, Output, output_option, Overwrite
 from statmech_attn.cli.terminal import out
 
 
@@ -117,9 +117,7 @@ def grid(
 
 def figure(
     file: Annotated[Path, typer.Argument(help="An HDF5 file of any kind.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder for the figures.")
-    ],
+    output: Annotated[Path, output_option("The folder for the figures.")],
     format_: Annotated[
         list[Format] | None,
         typer.Option(

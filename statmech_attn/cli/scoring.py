@@ -9,84 +9,105 @@ from typing import Annotated
 import typer
 
 from statmech_attn import batches, bpkr, inputs, plotting, storage, tasks
-from statmech_attn.cli.arguments import Overwrite, ScoreOutput
+from statmech_attn.cli.arguments import output_option, Overwrite
 from statmech_attn.cli.terminal import out
 
 
+Arrays = Annotated[
+    Path,
+    typer.Argument(help="Arrays of a network: .npz, .h5 or .hdf5 (docs/data.md)."),
+]
+ScoreOutput = Annotated[
+    Path | None,
+    output_option(
+        "The HDF5 file to be written; by default FILE-scores.h5 beside FILE."
+    ),
+]
+Queries = Annotated[
+    str,
+    typer.Option(
+        help="Whether queries are rows of the attention matrices, as in PyTorch "
+        "and flax, or columns."
+    ),
+]
+Readout = Annotated[
+    str,
+    typer.Option(help="The token that is read: first, last, mean or its number."),
+]
+Skip = Annotated[
+    str,
+    typer.Option(
+        help="The factors of the skip connections: one number, or one for each "
+        "layer with commas; 0 for none."
+    ),
+]
+Heads = Annotated[
+    str,
+    typer.Option(
+        help="The heads that are taken, by name or as layer.head, with commas, "
+        "for example 1.2,2.1; all heads of a layer of which none is named."
+    ),
+]
+Classes = Annotated[
+    bool,
+    typer.Option(
+        "--classes",
+        help="Y holds numbers of classes: two become -1 and 1, more become one-hot "
+        "columns.",
+    ),
+]
+Width = Annotated[
+    float | None,
+    typer.Option(
+        help="The width of the network of the theory; by default the number of "
+        "features."
+    ),
+]
+Temperature = Annotated[
+    float,
+    typer.Option(
+        help="The variance of the noise of the labels; inputs are scaled such that "
+        "the prior of f has mean variance 1."
+    ),
+]
+Resamples = Annotated[
+    int,
+    typer.Option(
+        help="Sets of four fifths of the examples, from which errors come.", min=0
+    ),
+]
+Seed = Annotated[int, typer.Option(help="The seed of these sets.", min=0)]
+Memory = Annotated[
+    float,
+    typer.Option(help="The memory in GiB that kernels and a step may take."),
+]
+Figures = Annotated[
+    Path | None,
+    typer.Option(
+        help="A folder; the figures of the file are drawn into it. Without "
+        "--output it is FILE-scores-figures."
+    ),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print a JSON object instead of a table.")
+]
+
+
 def score(
-    file: Annotated[
-        Path,
-        typer.Argument(help="Arrays of a network: .npz, .h5 or .hdf5 (docs/data.md)."),
-    ],
+    file: Arrays,
     output: ScoreOutput = None,
-    queries: Annotated[
-        str,
-        typer.Option(
-            help="Whether queries are rows of the attention matrices, as in PyTorch "
-            "and flax, or columns."
-        ),
-    ] = "columns",
-    readout: Annotated[
-        str,
-        typer.Option(help="The token that is read: first, last, mean or its number."),
-    ] = "last",
-    skip: Annotated[
-        str,
-        typer.Option(
-            help="The factors of the skip connections: one number, or one for each "
-            "layer with commas; 0 for none."
-        ),
-    ] = "0",
-    heads: Annotated[
-        str,
-        typer.Option(
-            help="The heads that are taken, by name or as layer.head, with commas, "
-            "for example 1.2,2.1; all heads of a layer of which none is named."
-        ),
-    ] = "",
-    classes: Annotated[
-        bool,
-        typer.Option(
-            "--classes",
-            help="Y holds numbers of classes: two become -1 and 1, more become one-hot "
-            "columns.",
-        ),
-    ] = False,
-    width: Annotated[
-        float | None,
-        typer.Option(
-            help="The width of the network of the theory; by default the number of "
-            "features."
-        ),
-    ] = None,
-    temperature: Annotated[
-        float,
-        typer.Option(
-            help="The variance of the noise of the labels; inputs are scaled such that "
-            "the prior of f has mean variance 1."
-        ),
-    ] = 0.1,
-    resamples: Annotated[
-        int,
-        typer.Option(
-            help="Sets of four fifths of the examples, from which errors come.", min=0
-        ),
-    ] = 20,
-    seed: Annotated[int, typer.Option(help="The seed of these sets.", min=0)] = 0,
-    memory: Annotated[
-        float,
-        typer.Option(help="The memory in GiB that kernels and a step may take."),
-    ] = 4.0,
-    figures: Annotated[
-        Path | None,
-        typer.Option(
-            help="A folder; the figures of the file are drawn into it. Without "
-            "--output it is FILE-scores-figures."
-        ),
-    ] = None,
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object instead of a table.")
-    ] = False,
+    queries: Queries = "columns",
+    readout: Readout = "last",
+    skip: Skip = "0",
+    heads: Heads = "",
+    classes: Classes = False,
+    width: Width = None,
+    temperature: Temperature = 0.1,
+    resamples: Resamples = 20,
+    seed: Seed = 0,
+    memory: Memory = 4.0,
+    figures: Figures = None,
+    json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Score the attention heads of a trained network by its arrays, with errors.
