@@ -166,11 +166,7 @@ def noise_start(
         >>> noise = noise_start(net, file.patterns, params, start)
         >>> noise, band = noise_steps(net, noise, steps=5)
     """
-    if not np.array_equal(patterns.semantic * patterns.fractions, net.weighted):
-        raise ValueError(
-            "patterns must be those that net was built from: give the argument of "
-            "dmft.network."
-        )
+    net.check_patterns(patterns)
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
     flat = lambda x, leading: jnp.broadcast_to(x, x.shape[:leading] + batch).reshape(
         x.shape[:leading] + (-1,)

@@ -83,6 +83,18 @@ class Network(eqx.Module):
         """Number of Lyapunov exponents, M C."""
         return self.n_patterns * self.context
 
+    def check_patterns(self, patterns: Patterns) -> None:
+        """Raise `ValueError` unless the network was built from these patterns.
+
+        Args:
+            patterns: site classes of a network.
+        """
+        if not np.array_equal(patterns.semantic * patterns.fractions, self.weighted):
+            raise ValueError(
+                "patterns must be those that net was built from: give the argument of "
+                "dmft.network."
+            )
+
 
 class Parameters(eqx.Module):
     """Control parameters, dimensionless; scalars or arrays of the batch shape.

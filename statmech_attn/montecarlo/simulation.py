@@ -265,14 +265,7 @@ def check_simulation(
         raise ValueError(
             f'method must be "collapsed" where spins are copied; got {method!r}.'
         )
-    weighted = patterns.semantic * patterns.fractions
-    if weighted.shape != net.weighted.shape or not np.array_equal(
-        weighted, net.weighted
-    ):
-        raise ValueError(
-            "patterns must be those that net was built from: give the argument of "
-            "dmft.network."
-        )
+    net.check_patterns(patterns)
 
 
 class _Points(NamedTuple):

@@ -98,23 +98,7 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
         >>> compare_sweeps(sweep("up"), sweep("down")).interval.values.round(1).tolist()
         [[-0.4, -0.3, 0.3, 0.4]]
     """
-    for scan in (up, down):
-        if not {"strobe", "phase", "period"} <= set(scan):
-            raise ValueError(
-                "hysteresis needs two scans with samples and phases (exponents above "
-                f"0); got a data set of kind {scan.attrs.get('kind')!r}."
-            )
-    names = [str(d) for d in up.strobe.dims if d != "strobe_sample"]
-    if (
-        len(names) != 1
-        or names[0] in ("point", "start")
-        or up.strobe.dims != down.strobe.dims
-    ):
-        raise ValueError(
-            "hysteresis is shown along one scanned parameter from one start; "
-            f"got the dimensions {list(up.strobe.dims)} and {list(down.strobe.dims)}."
-        )
-    name = names[0]
+    name = _swept_parameter(up, down)
     up, down = up.sortby(name), down.sortby(name)
     _check_alike(up, down, name)
     comparisons = [
@@ -146,6 +130,31 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
         },
     )
     return dataset.assign_coords(fixed).assign_attrs(_whose(up), kind="hysteresis")
+
+
+def _swept_parameter(up: xr.Dataset, down: xr.Dataset) -> str:
+    """Name of the one parameter along which both are scans with phases.
+
+    Raises:
+        ValueError: in one line.
+    """
+    for scan in (up, down):
+        if not {"strobe", "phase", "period"} <= set(scan):
+            raise ValueError(
+                "hysteresis needs two scans with samples and phases (exponents above "
+                f"0); got a data set of kind {scan.attrs.get('kind')!r}."
+            )
+    names = [str(d) for d in up.strobe.dims if d != "strobe_sample"]
+    if (
+        len(names) != 1
+        or names[0] in ("point", "start")
+        or up.strobe.dims != down.strobe.dims
+    ):
+        raise ValueError(
+            "hysteresis is shown along one scanned parameter from one start; "
+            f"got the dimensions {list(up.strobe.dims)} and {list(down.strobe.dims)}."
+        )
+    return names[0]
 
 
 def _whose(scan: xr.Dataset) -> dict[str, str]:
