@@ -12,20 +12,19 @@ if TYPE_CHECKING:
         runtime as runtime,
     )
     from statmech_attn.batches.cached_property import once as once
-    from statmech_attn.batches.lanes import (
-        batches as batches,
-        Compiled as Compiled,
-        CPU_LANES as CPU_LANES,
+    from statmech_attn.batches.hardware import (
         devices as devices,
-        lanes_for as lanes_for,
-        lanes_that_fit as lanes_that_fit,
         limited as limited,
         on_cpu as on_cpu,
-        require_native as require_native,
         run_all as run_all,
-        Stage as Stage,
         usable_cores as usable_cores,
         workers as workers,
+    )
+    from statmech_attn.batches.lanes import (
+        batches as batches,
+        CPU_LANES as CPU_LANES,
+        lanes_for as lanes_for,
+        lanes_that_fit as lanes_that_fit,
     )
     from statmech_attn.batches.memory import (
         available_memory as available_memory,
@@ -34,6 +33,11 @@ if TYPE_CHECKING:
     from statmech_attn.batches.precision import (
         require_double as require_double,
         require_real as require_real,
+    )
+    from statmech_attn.batches.programs import (
+        Compiled as Compiled,
+        require_native as require_native,
+        Stage as Stage,
     )
     from statmech_attn.batches.sums import (
         add_in_turns as add_in_turns,

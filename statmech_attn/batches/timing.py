@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from statmech_attn.batches.lanes import limited, on_cpu, workers
+from statmech_attn.batches.hardware import limited, on_cpu, workers
 
 
 def seconds_of(call: Callable[[], Any], repeats: int = 2) -> float:

@@ -1,4 +1,4 @@
-"""A function of batches as a program of LLVM: `Native`, beside `lanes.Compiled`.
+"""A function of batches as a program of LLVM: `Native`, beside `programs.Compiled`.
 
 Lanes go through the program in blocks of a few, one block after the other, so that
 states and frames stay in registers and in the first cache.  Numbers do not depend on

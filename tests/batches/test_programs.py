@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from statmech_attn.batches import lanes, runtime
+from statmech_attn.batches import programs, runtime
 
 
 one_generator = pytest.mark.skipif(
@@ -17,8 +17,8 @@ one_generator = pytest.mark.skipif(
 @pytest.fixture
 def stage(monkeypatch):
     """Full batches of 136, whose time is known; a narrower width pays at once."""
-    monkeypatch.setattr(lanes, "workers", lambda: 1)
-    stage = lanes.Stage(lambda x: x + 1, lambda width: (np.zeros(width),), 136)
+    monkeypatch.setattr(programs, "workers", lambda: 1)
+    stage = programs.Stage(lambda x: x + 1, lambda width: (np.zeros(width),), 136)
     stage.program(136).seconds = 10.0
     return stage
 
@@ -38,7 +38,7 @@ def test_a_narrow_width_is_compiled_once_it_would_have_paid(stage):
 def test_widths_that_threads_compile_at_the_same_time_are_all_there(stage, monkeypatch):
     """One thread is still at a width when another begins and, if it can, ends one."""
     begun, other, compiled = threading.Event(), threading.Event(), []
-    compile = lanes.Compiled
+    compile = programs.Compiled
 
     def slow(function, example, **options):
         compiled.append(len(example))
@@ -50,7 +50,7 @@ def test_widths_that_threads_compile_at_the_same_time_are_all_there(stage, monke
             other.set()
         return program
 
-    monkeypatch.setattr(lanes, "Compiled", slow)
+    monkeypatch.setattr(programs, "Compiled", slow)
     stage.measured(136, 136, 1000.0, seconds=1e6)
     with ThreadPoolExecutor(8) as pool:
         eight = [pool.submit(stage.width, 5, 1000.0)]

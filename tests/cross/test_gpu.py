@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft
-from statmech_attn.batches.lanes import Compiled, limited
+from statmech_attn.batches import Compiled, limited
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics
-from statmech_attn.batches import lanes, rng
+from statmech_attn.batches import lanes_for, limited, rng
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
 
@@ -91,8 +91,8 @@ def test_networks_with_long_sums_keep_to_one_width():
     points = Points(params, dmft.from_row(net, params, 0))
     plan = Plan(transient=64, steps=128, exponents=2, max_doublings=0)
     scan, few = Scan(dmft.system(net), plan, points), points.take(np.arange(3))
-    with lanes.limited(1):
-        assert scan.lanes == lanes.lanes_for(24, any_width=False) == 24
+    with limited(1):
+        assert scan.lanes == lanes_for(24, any_width=False) == 24
     scan.advance.measured(24, 24, 1.0, seconds=1e6)
     assert scan.advance.width(3, 1e6) == 24
     a, b = run(scan, points), run(scan, few)

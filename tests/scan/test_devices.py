@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from statmech_attn.batches import lanes, memory
+from statmech_attn import batches
+from statmech_attn.batches import hardware, lanes, memory
 
 
 # Four devices of the host, as accelerators of one machine; 37 points fill no batch.
@@ -18,10 +19,9 @@ import json, os
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
-from statmech_attn import dmft
+from statmech_attn import batches, dmft
 from statmech_attn.dynamics.orbit_follower import Follower, Search
 from statmech_attn.dynamics import System
-from statmech_attn.batches import lanes
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
 
 file = dmft.load("poclopez-pe2")
@@ -44,17 +44,17 @@ def results(width):
     parts.append(seen[0].sharding.shard_shape(seen[0].shape)[-1])
     return jax.tree.leaves((outcome, looks)), scan, parts
 
-several, scan, parts = results(lanes.lanes_for(37))
+several, scan, parts = results(batches.lanes_for(37))
 program = scan.examine.program(scan.lanes)._call.as_text()
 words = "all-gather", "all-reduce", "collective-permute", "all-to-all"
 talk = [word for word in words if word in program]
-with jax.default_device(jax.devices()[2]), lanes.limited(1):
+with jax.default_device(jax.devices()[2]), batches.limited(1):
     one, alone, _ = results(16)
-    width = lanes.lanes_for(37)
+    width = batches.lanes_for(37)
 pairs = list(zip(several, one, strict=True))
 equal = [np.array_equal(x, y, equal_nan=True) for x, y in pairs]
 print(json.dumps(dict(
-    lanes=scan.lanes, workers=lanes.workers(), parts=parts, talk=talk, one=width,
+    lanes=scan.lanes, workers=batches.workers(), parts=parts, talk=talk, one=width,
     differ=[i for i, same in enumerate(equal) if not same], compared=len(equal),
     bytes=scan.examine.bytes,
     bytes_alone=alone.examine.bytes,
@@ -99,7 +99,7 @@ jax.config.update("jax_enable_x64", True)
 from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.storage.blocks import BlockMemory
-from statmech_attn.batches import lanes
+from statmech_attn import batches
 from statmech_attn.training import Descent, Trainer
 
 keys = jax.random.split(jax.random.key(3), 3)
@@ -126,7 +126,7 @@ draw = lambda key, x: (jax.random.split(key)[1], x + jax.random.normal(key))
 given = jax.random.key(1), np.ones(4)
 
 def drawn():
-    key, x = lanes.Compiled(draw, *given, shared=2)(*given)
+    key, x = batches.Compiled(draw, *given, shared=2)(*given)
     return jax.random.key_data(key), x
 
 both = drawn()
@@ -204,43 +204,44 @@ class Accelerator:
 @pytest.fixture
 def accelerators(monkeypatch):
     def pretend(*devices):
-        monkeypatch.setattr(lanes, "devices", lambda: devices)
+        for module in (hardware, lanes):
+            monkeypatch.setattr(module, "devices", lambda: devices)
 
     return pretend
 
 
 def test_accelerators_share_a_wide_batch(accelerators):
     accelerators(Accelerator(), Accelerator(), Accelerator())
-    assert lanes.workers() == 1
-    assert lanes.lanes_for(10**6) == 3 * lanes.ACCELERATOR_LANES
-    assert lanes.lanes_for(25) == 3 * 16
+    assert batches.workers() == 1
+    assert batches.lanes_for(10**6) == 3 * lanes.ACCELERATOR_LANES
+    assert batches.lanes_for(25) == 3 * 16
 
 
 def test_a_batch_is_cut_to_the_memory_of_the_fullest_device(accelerators):
     gib = 2**30
     accelerators(Accelerator(10 * gib), Accelerator(10 * gib, used=8 * gib))
     most = lanes.SHARE * 2 * gib
-    assert lanes.lanes_that_fit(16384, int(most)) == 16384
-    fit = lanes.lanes_that_fit(16384, 16 * gib)
+    assert batches.lanes_that_fit(16384, int(most)) == 16384
+    fit = batches.lanes_that_fit(16384, 16 * gib)
     assert fit % 16 == 0
     assert fit * gib / 1024 <= most < (fit + 16) * gib / 1024
     with pytest.raises(ValueError, match=r"8 points take 8\.00 GiB.*2\.00 GiB left"):
-        lanes.lanes_that_fit(16384, 8 * gib * 1024)
+        batches.lanes_that_fit(16384, 8 * gib * 1024)
     accelerators(Accelerator())  # it does not tell
-    assert lanes.lanes_that_fit(8192, 10**15) == 8192
+    assert batches.lanes_that_fit(8192, 10**15) == 8192
 
 
 def test_a_limit_holds_in_its_thread_only():
-    every = lanes.workers()
+    every = batches.workers()
     seen = []
-    with lanes.limited(1):
-        assert lanes.workers() == 1
-        other = threading.Thread(target=lambda: seen.append(lanes.workers()))
+    with batches.limited(1):
+        assert batches.workers() == 1
+        other = threading.Thread(target=lambda: seen.append(batches.workers()))
         other.start()
         other.join()
-    assert seen == [every] and lanes.workers() == every
+    assert seen == [every] and batches.workers() == every
     with pytest.raises(ValueError, match="count must be at least 1; got 0"):
-        with lanes.limited(0):
+        with batches.limited(0):
             pass
 
 
@@ -252,8 +253,8 @@ def test_one_worker_computes_in_this_thread():
         return -item
 
     done = []
-    with lanes.limited(1), pytest.raises(ArithmeticError, match="of the job"):
-        for item, result in lanes.run_all(job, range(4)):
+    with batches.limited(1), pytest.raises(ArithmeticError, match="of the job"):
+        for item, result in batches.run_all(job, range(4)):
             assert result == -item
     assert [item for item, _ in done] == [0, 1, 2]
     assert {thread for _, thread in done} == {threading.current_thread()}
@@ -261,8 +262,8 @@ def test_one_worker_computes_in_this_thread():
 
 def test_a_batch_that_is_given_up_with_one_worker_begins_no_other():
     begun = []
-    with lanes.limited(1):
-        for _ in lanes.run_all(lambda item, stop: begun.append(item), range(9)):
+    with batches.limited(1):
+        for _ in batches.run_all(lambda item, stop: begun.append(item), range(9)):
             break
     assert begun == [0]
 

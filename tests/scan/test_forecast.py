@@ -8,7 +8,7 @@ import numpy as np
 import psutil
 import pytest
 
-from statmech_attn.batches import lanes, runtime, seconds_of, Stage, workers
+from statmech_attn.batches import programs, runtime, seconds_of, Stage, workers
 from statmech_attn.dynamics.diagrams.stages import shares_of_parts
 from statmech_attn.scan import forecast
 from statmech_attn.scan.forecast import Forecast, WRITING
@@ -53,11 +53,11 @@ def test_a_run_may_take_sixty_per_cent_of_the_memory(tmp_path, monkeypatch, shar
 
 
 def test_few_points_cost_a_part_of_a_batch():
-    stage = Stage(lambda x: 2.0 * x, lambda n: (lanes.np.zeros(n),), 136)
+    stage = Stage(lambda x: 2.0 * x, lambda n: (programs.np.zeros(n),), 136)
     assert stage.part_of_batch(0.0) == 0.0
     assert stage.part_of_batch(136.0) == pytest.approx(1.0)
     # A point in every third batch: one in every third, narrow where there are such.
-    narrow = (8 + lanes.OVERHEAD) / (136 + lanes.OVERHEAD)
+    narrow = (8 + programs.OVERHEAD) / (136 + programs.OVERHEAD)
     cost = narrow if runtime.has_fused() else 1.0
     assert stage.part_of_batch(1 / 3) == pytest.approx(0.28 * cost, rel=0.2)
 
@@ -74,7 +74,9 @@ def test_points_that_need_longer_windows_share_a_batch():
 def test_programs_for_few_points_are_forecast_where_there_are_any():
     times = []
     for lanes_of_batch in (8, 32, 136):
-        stage = Stage(lambda x: 3.0 * x, lambda n: (lanes.np.zeros(n),), lanes_of_batch)
+        stage = Stage(
+            lambda x: 3.0 * x, lambda n: (programs.np.zeros(n),), lanes_of_batch
+        )
         times.append(stage.narrow_seconds / stage.program(lanes_of_batch).seconds)
     assert times == pytest.approx([0, 1, 2] if runtime.has_fused() else [0, 0, 0])
 

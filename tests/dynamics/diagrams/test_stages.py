@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics, studies
-from statmech_attn.batches import compilations, lanes, runtime
+from statmech_attn.batches import compilations, run_all, runtime, workers
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams.stages import (
     Plan,
@@ -257,7 +257,7 @@ def test_a_new_value_never_recompiles_and_progress_adds_up(published):
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_points(published):
-    few = points_at(published, np.linspace(0, 3, 136 * lanes.workers()))
+    few = points_at(published, np.linspace(0, 3, 136 * workers()))
     many = points_at(published, np.linspace(0, 3, 5000))
     plan = replace(PLAN, exponents=1)  # what is compiled, not what it depends on
     scans = [Scan(dmft.system(published[0]), plan, points) for points in (few, many)]
@@ -274,10 +274,10 @@ def test_jobs_are_told_to_stop_when_the_consumer_fails():
         return item
 
     with pytest.raises(RuntimeError, match="consumer"):
-        for _ in lanes.run_all(job, range(50)):
+        for _ in run_all(job, range(50)):
             raise RuntimeError("consumer")
     # Jobs that had begun were told; those that had not were dropped.
-    assert all(told) and len(told) <= 2 * lanes.workers()
+    assert all(told) and len(told) <= 2 * workers()
 
 
 @pytest.mark.parametrize(

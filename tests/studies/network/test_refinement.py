@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from statmech_attn import storage, studies
-from statmech_attn.batches import lanes
+from statmech_attn.batches import lanes, programs
 from statmech_attn.cli import app
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams.refinement import on_grid
@@ -84,7 +84,7 @@ def test_filling_changes_no_computed_value_and_keeps_labels(refined):
 
 def test_numbers_do_not_depend_on_the_width_of_the_batches(refined, monkeypatch):
     monkeypatch.setattr(lanes, "CPU_LANES", 24)
-    monkeypatch.setattr(lanes, "NARROW", ())
+    monkeypatch.setattr(programs, "NARROW", ())
     again = plane(5, 3, starts=2, refine=2)
     assert refined.drop_attrs().identical(again.drop_attrs())
 
