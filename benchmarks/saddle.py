@@ -22,7 +22,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import bpkr, storage
-from statmech_attn.bpkr import energy, kernels
+from statmech_attn.bpkr import energy, kernel_forms
 from statmech_attn.studies import records
 from statmech_attn.tasks import hidden_markov
 
@@ -175,7 +175,7 @@ def growth(output: str | None) -> None:
             heads = case["heads"]
             problem = random_problem(case["P"], case["N_0"], heads, width=case["N"])
             found = timed(problem.solve, repeats=2)
-            needed = kernels.memory(case["P"], case["N_0"], int(np.prod(heads)))
+            needed = kernel_forms.memory(case["P"], case["N_0"], int(np.prod(heads)))
             steps, least = int(found.result.iterations), min(needed.values()) / 2**30
             size = int(np.prod(value))
             rows.append((size, found.seconds, found.cpu, steps))

@@ -27,8 +27,8 @@ BEGIN = "<!-- slow suite: written by `make test-slow` -->\n"
 END = "<!-- end of the slow suite -->\n"
 # Examples of docstrings that compile for seconds.
 EXAMPLES = {
-    "statmech_attn.bpkr.attention.forward",
-    "statmech_attn.bpkr.attention.forward_paths",
+    "statmech_attn.bpkr.networks.forward",
+    "statmech_attn.bpkr.networks.forward_paths",
     "statmech_attn.bpkr.learning_curves.learning_curve",
     "statmech_attn.bpkr.learning_curves.truncated",
     "statmech_attn.bpkr.evidence.evidence",

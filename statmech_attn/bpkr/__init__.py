@@ -38,16 +38,10 @@ if TYPE_CHECKING:
         attention_matrix as attention_matrix,
         attention_of as attention_of,
         attentioned_inputs as attentioned_inputs,
-        draw_weights as draw_weights,
-        effective_weights as effective_weights,
-        forward as forward,
-        forward_paths as forward_paths,
         Heads as Heads,
         heads_from_products as heads_from_products,
         heads_from_queries as heads_from_queries,
-        order_parameters as order_parameters,
         path_names as path_names,
-        Weights as Weights,
     )
     from statmech_attn.bpkr.attention_weights import (
         Attention as Attention,
@@ -60,12 +54,14 @@ if TYPE_CHECKING:
         Learning as Learning,
         VALIDATION as VALIDATION,
     )
-    from statmech_attn.bpkr.kernels import (
-        cross_kernel as cross_kernel,
+    from statmech_attn.bpkr.kernel_forms import (
         MEMORY_LIMIT as MEMORY_LIMIT,
         most_paths as most_paths,
         PathFactors as PathFactors,
         PathKernels as PathKernels,
+    )
+    from statmech_attn.bpkr.kernels import (
+        cross_kernel as cross_kernel,
         prefactor as prefactor,
     )
     from statmech_attn.bpkr.learning_curves import (
@@ -74,6 +70,14 @@ if TYPE_CHECKING:
     )
     from statmech_attn.bpkr.linear_algebra import inverse_cholesky as inverse_cholesky
     from statmech_attn.bpkr.minima import Minima as Minima
+    from statmech_attn.bpkr.networks import (
+        draw_weights as draw_weights,
+        effective_weights as effective_weights,
+        forward as forward,
+        forward_paths as forward_paths,
+        order_parameters as order_parameters,
+        Weights as Weights,
+    )
     from statmech_attn.bpkr.newton import (
         NewtonSolver as NewtonSolver,
         RESULTS as RESULTS,

@@ -32,7 +32,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn.bpkr.activations import Kernels
-from statmech_attn.bpkr.kernels import (
+from statmech_attn.bpkr.kernel_forms import (
     fitting_operator,
     Operator,
     PathFactors,

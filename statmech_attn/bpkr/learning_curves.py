@@ -27,7 +27,7 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn.bpkr.activations import Kernels
-from statmech_attn.bpkr.kernels import PathFactors
+from statmech_attn.bpkr.kernel_forms import PathFactors
 from statmech_attn.bpkr.newton import RESULT_WORDS
 from statmech_attn.bpkr.points import Grid, LearningPoints
 from statmech_attn.bpkr.predictor import accuracy

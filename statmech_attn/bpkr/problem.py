@@ -35,7 +35,7 @@ from statmech_attn import presentation
 from statmech_attn.batches import require_double, require_real
 from statmech_attn.bpkr import compression, prior as sizes_of
 from statmech_attn.bpkr.activations import Kernels
-from statmech_attn.bpkr.kernels import (
+from statmech_attn.bpkr.kernel_forms import (
     choose_form,
     CrossInputs,
     fitting_operator,
@@ -45,8 +45,8 @@ from statmech_attn.bpkr.kernels import (
     path_kernels,
     PathFactors,
     PathKernels,
-    prefactor,
 )
+from statmech_attn.bpkr.kernels import prefactor
 from statmech_attn.labels import Variable
 
 

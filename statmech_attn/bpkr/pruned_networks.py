@@ -24,13 +24,9 @@ from jaxtyping import Array, Float, Key
 from statmech_attn import extras
 from statmech_attn.batches import rng
 from statmech_attn.bpkr import newton, prior, pruning
-from statmech_attn.bpkr.attention import (
-    head_names,
-    order_parameters,
-    path_names,
-    Weights,
-)
+from statmech_attn.bpkr.attention import head_names, path_names
 from statmech_attn.bpkr.examples import Learning
+from statmech_attn.bpkr.networks import order_parameters, Weights
 from statmech_attn.bpkr.predictor import head_scores
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.quantities import ACCURACY_SETS, HEAD, RESTART, TEST_SET

@@ -29,8 +29,8 @@ from jaxtyping import Array, Float, Int, Key, Real
 from scipy import stats
 
 from statmech_attn.batches import rng
-from statmech_attn.bpkr.attention import effective_weights, Weights
 from statmech_attn.bpkr.kernels import path_readout, with_prefactor
+from statmech_attn.bpkr.networks import effective_weights, Weights
 from statmech_attn.bpkr.predictor import paths_through, Theory
 from statmech_attn.bpkr.prior import branches, head_counts, path_shares, skips
 

@@ -44,7 +44,7 @@ from statmech_attn.bpkr.compression import (
     rounding_of_kernels,
 )
 from statmech_attn.bpkr.descent import descend
-from statmech_attn.bpkr.kernels import fits, FORMS, operations
+from statmech_attn.bpkr.kernel_forms import fits, FORMS, operations
 from statmech_attn.bpkr.linear_algebra import singular
 from statmech_attn.bpkr.newton import (
     CONVERGED,

@@ -26,12 +26,8 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from statmech_attn import presentation
-from statmech_attn.bpkr.attention import (
-    order_parameters,
-    path_names,
-    skips_of,
-    Weights,
-)
+from statmech_attn.bpkr.attention import path_names
+from statmech_attn.bpkr.networks import order_parameters, skips_of, Weights
 from statmech_attn.bpkr.predictor import (
     head_scores,
     head_weights,

@@ -1,6 +1,6 @@
 r"""Deep attention whose heads are trained too (docs/theory/bpkr.md, section 1).
 
-The network of `bpkr.attention` in the parametrisation of gradient descent: every matrix
+The network of `bpkr.networks` in the parametrisation of gradient descent: every matrix
 acts as it is, without $1/\sqrt{\text{width}}$; the output of a layer is scaled by
 $H_l^{-1/2}$, and the readout is the mean over the tokens,
 

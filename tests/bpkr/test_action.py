@@ -5,7 +5,7 @@ import pytest
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
-from statmech_attn.bpkr import kernels, prior, saddle
+from statmech_attn.bpkr import kernel_forms, kernels, prior, saddle
 from statmech_attn.bpkr.action import (
     order_parameters_of,
     sum_over_head,
@@ -146,8 +146,8 @@ def test_both_forms_of_the_kernel_give_the_same_numbers(outputs):
     xi, y = problem.xi, problem.y
     U, _ = random_order_parameters(jax.random.key(5), HEADS, outputs)
     full, factors = (
-        kernels.path_kernels(problem.xi, problem.scale, form=form)
-        for form in kernels.FORMS
+        kernel_forms.path_kernels(problem.xi, problem.scale, form=form)
+        for form in kernel_forms.FORMS
     )
     # By hand: index (example, output), U over (path, output).
     by_output = np.asarray(U[0]).reshape(6, outputs, 6, outputs)
@@ -186,7 +186,7 @@ def test_the_newton_hessian_is_that_of_jax(form, outputs, chart, factors_of):
 
 
 def test_the_form_follows_the_memory_at_hand():
-    needed = kernels.memory(20, 3, 16)["kernels"]
+    needed = kernel_forms.memory(20, 3, 16)["kernels"]
 
     def posed(**given):
         return Problem(

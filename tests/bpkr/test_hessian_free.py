@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import hessian_free, kernels, saddle
+from statmech_attn.bpkr import hessian_free, kernel_forms, saddle
 from statmech_attn.bpkr.action import resolvent
 
 
@@ -132,7 +132,7 @@ def test_single_precision_is_left_where_it_hides_the_gain(temperature, monkeypat
 @pytest.mark.slow
 def test_a_problem_whose_newton_step_does_not_fit_is_solved_without():
     sixteen = lambda **options: posed((4, 4), 30, 8, **options)
-    needed = min(kernels.memory(30, 8, 16).values())
+    needed = min(kernel_forms.memory(30, 8, 16).values())
     least = hessian_free.memory(30, 8, 16)
     assert least < needed
     whole, problem = sixteen(), sixteen(memory_limit=needed - 1)
