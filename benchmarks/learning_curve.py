@@ -16,7 +16,7 @@ import numpy as np
 import statmech_attn
 from statmech_attn import bpkr
 from statmech_attn.batches import compilations
-from statmech_attn.bpkr import learning_curves
+from statmech_attn.bpkr import training_sets
 from statmech_attn.tasks import hidden_markov
 
 
@@ -47,7 +47,7 @@ def main():
     whole = timed("training set", lambda: problem.among(np.arange(options.largest)))
     for number, P in enumerate(sizes):
         name = f"P = {P}, first solution" + ", compiled" * (number == 0)
-        timed(name, lambda P=P: learning_curves.truncated(whole, P).solve())
+        timed(name, lambda P=P: training_sets.truncated(whole, P).solve())
     curve = lambda sets: bpkr.learning_curve(
         keys[3], problem, xi_test, Y_test, examples=sizes, training_sets=sets
     )

@@ -30,7 +30,7 @@ EXAMPLES = {
     "statmech_attn.bpkr.networks.forward",
     "statmech_attn.bpkr.networks.forward_paths",
     "statmech_attn.bpkr.learning_curves.learning_curve",
-    "statmech_attn.bpkr.learning_curves.truncated",
+    "statmech_attn.bpkr.training_sets.truncated",
     "statmech_attn.bpkr.evidence.evidence",
     "statmech_attn.bpkr.problem.Problem.posterior",
     "statmech_attn.bpkr.selection.model_selection",

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import statmech_attn
 from statmech_attn import bpkr, dmft, dynamics, plotting
-from statmech_attn.bpkr import attention_weights, learning_curves
+from statmech_attn.bpkr import attention_weights, training_sets
 from statmech_attn.cli import app
 from statmech_attn.dynamics.continuation import Problem
 
@@ -235,7 +235,7 @@ MISTAKES = {
         "real must be truth values of shape (P, T) = (2, 5); got bool of shape (5, 2)",
     ),
     "a number for the sizes of a curve": (
-        lambda: plain(learning_curves.checked_sizes)(2, 10),
+        lambda: plain(training_sets.checked_sizes)(2, 10),
         "examples must be distinct whole numbers of training examples, at least 1; got",
     ),
     "a number for a study": (

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         Attention as Attention,
         attention_arrays as attention_arrays,
     )
+    from statmech_attn.bpkr.checked_arrays import check_test as check_test
     from statmech_attn.bpkr.corrections import Corrected as Corrected
     from statmech_attn.bpkr.evidence import Evidence as Evidence, evidence as evidence
     from statmech_attn.bpkr.examples import (
@@ -98,7 +99,7 @@ if TYPE_CHECKING:
         check_temperature as check_temperature,
         head_counts as head_counts,
     )
-    from statmech_attn.bpkr.problem import check_test as check_test, Problem as Problem
+    from statmech_attn.bpkr.problem import Problem as Problem
     from statmech_attn.bpkr.projections import (
         projected_attention as projected_attention,
         Projections as Projections,

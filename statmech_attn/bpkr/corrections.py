@@ -34,7 +34,8 @@ from statmech_attn.bpkr.kernels import own_variances
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.predictor import Prediction, regression
 from statmech_attn.bpkr.prior import lower
-from statmech_attn.bpkr.problem import Inputs, Problem, shown_order_parameters
+from statmech_attn.bpkr.problem import Inputs, Problem
+from statmech_attn.bpkr.quantities import shown_order_parameters
 from statmech_attn.bpkr.saddle import derivatives, factors_at
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable

@@ -32,7 +32,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn import presentation
-from statmech_attn.batches import require_double, require_real
+from statmech_attn.batches import require_double
 from statmech_attn.bpkr import compression, prior as sizes_of
 from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.kernel_forms import (
@@ -47,6 +47,7 @@ from statmech_attn.bpkr.kernel_forms import (
     PathKernels,
 )
 from statmech_attn.bpkr.kernels import prefactor
+from statmech_attn.bpkr.quantities import heuristic_row
 from statmech_attn.labels import Variable
 
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.predictor import Theory
     from statmech_attn.bpkr.solution import Solution
     from statmech_attn.bpkr.wishart import Draws, Law
+from statmech_attn.bpkr.checked_arrays import check_test, checked_inputs, checked_labels
 
 
 Inputs = Float[Array, "_Q _N_0 _Pi"] | Kernels
@@ -69,26 +71,6 @@ POSED = {  # what makes a problem, in words
     "variances": "variances",
     "skipped": "skip connections",
 }
-
-
-HEURISTIC = Variable(
-    "heuristic", "", "a heuristic: kernels are not of a linear network"
-)
-
-
-def heuristic_row(problem: str = "") -> Variable:
-    """The row of a result that says where the theory is a heuristic.
-
-    Args:
-        problem: attribute of the result; itself where it is empty.
-    """
-
-    def value(result):
-        for name in filter(None, problem.split(".")):
-            result = getattr(result, name)
-        return True if result.heuristic else None
-
-    return HEURISTIC._replace(value=value)
 
 
 class Problem(eqx.Module):
@@ -193,8 +175,8 @@ class Problem(eqx.Module):
         if isinstance(xi, Kernels):
             self._given(xi, Y, form)
             return
-        self.xi = _inputs(xi, self.heads, self.branches)
-        self.Y = _labels(Y, len(self.xi))
+        self.xi = checked_inputs(xi, self.heads, self.branches)
+        self.Y = checked_labels(Y, len(self.xi))
         shares = sizes_of.path_shares(law.heads, law.skip)
         scale = prefactor(float(law.variances[0]), self.xi.shape[1], shares)
         self.scale = jnp.asarray(scale)
@@ -216,7 +198,7 @@ class Problem(eqx.Module):
                 'kernels"; leave sigma_0^2 = 1 and the form out.'
             )
         self.xi = kernels
-        self.Y = _labels(Y, kernels.shape[0])
+        self.Y = checked_labels(Y, kernels.shape[0])
         self.scale = jnp.ones(kernels.shape[2])
         self.form = "kernels"
         self.operator = PathKernels(kernels.blocks)
@@ -365,7 +347,7 @@ class Problem(eqx.Module):
             sizes_of.check_temperature(temperature)
             T = jnp.asarray(float(temperature))
         if Y is not None:
-            labels = _labels(Y, self.shape[0])
+            labels = checked_labels(Y, self.shape[0])
             if labels.shape != self.Y.shape:
                 raise ValueError(
                     f"Y must have shape {self.Y.shape}, as before; got {labels.shape}."
@@ -696,104 +678,3 @@ class Problem(eqx.Module):
         from statmech_attn.bpkr.wishart import sample
 
         return sample(key, self.law(), **options)
-
-
-def shown_order_parameters(problem: Problem, *, error: bool = False) -> list[Variable]:
-    """Rows of a result with order parameters: those of the problem, U_1 ... and U_a.
-
-    Args:
-        error: whether there are standard deviations `U_std` and `U_a_std`.
-    """
-    of = lambda name, l: lambda result: getattr(result, name)[l]
-    several = " output output_pair" if problem.outputs > 1 else ""
-    layers = [
-        Variable(
-            f"U_{l + 1}",
-            f"path_{l + 1} path_{l + 1}_pair",
-            f"order parameter U_{l + 1}",
-            parts="_std",
-            value=of("U", l),
-            error=of("U_std", l) if error else "",
-        )
-        for l in range(len(problem.heads))
-    ]
-    return [
-        Variable(
-            "temperature", "", "temperature", symbol="T", value="problem.temperature"
-        ),
-        Variable("width", "layer", "widths", symbol="N", value="problem.widths"),
-        *layers,
-        Variable(
-            "U_a",
-            several.strip(),
-            "order parameter of the readout",
-            parts="_std",
-            error="U_a_std" if error else "",
-        ),
-        heuristic_row("problem"),
-    ]
-
-
-def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:
-    """Attentioned test inputs as an array that fits the training inputs.
-
-    Args:
-        xi_test: attentioned inputs of a test set.
-        inputs: number N_0 of features.
-        paths: number of attention paths.
-
-    Returns:
-        The array in float64, (Q, N_0, paths).
-
-    Raises:
-        ValueError: the shape is another.
-
-    Example:
-        >>> import numpy as np
-        >>> check_test(np.ones((5, 3, 4)), inputs=3, paths=4).shape
-        (5, 3, 4)
-    """
-    xi_test = jnp.asarray(xi_test, float)
-    if xi_test.ndim != 3 or xi_test.shape[1:] != (inputs, paths):
-        raise ValueError(
-            f"xi_test must have shape (Q, {inputs}, {paths}) as the training inputs "
-            f"(bpkr.attentioned_inputs makes them of tokens); got {xi_test.shape}."
-        )
-    return xi_test
-
-
-def _inputs(xi, heads: tuple[int, ...], branches) -> Float[Array, "P N_0 Pi"]:
-    """Attentioned inputs as a finite array that fits the heads."""
-    require_real("xi", xi)
-    xi = jnp.asarray(xi, float)
-    n_paths = math.prod(branches)
-    if xi.ndim != 3 or xi.shape[2] != n_paths or not xi.size:
-        skipping = "" if branches == heads else " and skip connections"
-        raise ValueError(
-            f"xi must have shape (P, N_0, {n_paths}), one column per path of "
-            f"heads = {heads}{skipping} (bpkr.attentioned_inputs makes them of "
-            f"tokens); got {xi.shape}."
-        )
-    _check_finite("xi", xi)
-    return xi
-
-
-def _labels(Y, examples: int) -> Float[Array, "P *K"]:
-    """Labels as a finite array, one row per example."""
-    require_real("Y", Y)
-    try:
-        Y = jnp.asarray(Y, float)
-    except (TypeError, ValueError):
-        raise ValueError(f"Y must hold numbers, such as 1 and -1; got {Y!r}.") from None
-    if Y.ndim not in (1, 2) or Y.shape[0] != examples or not Y.size:
-        raise ValueError(
-            f"Y must have shape ({examples},) or ({examples}, K), one row per "
-            f"example of xi; got {Y.shape}."
-        )
-    _check_finite("Y", Y)
-    return Y
-
-
-def _check_finite(name: str, values: Array) -> None:
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite; it holds NaN or infinity.")

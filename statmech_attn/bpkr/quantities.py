@@ -51,6 +51,9 @@ HEAD_SCORE_FLOOR = Variable(
     "the same of a head that f does not read",
     symbol="score",
 )
+HEURISTIC = Variable(
+    "heuristic", "", "a heuristic: kernels are not of a linear network"
+)
 # Files have the dimension `temperature` after `width` where several were asked for.
 COORDINATES = Variables(
     FAILURE,
@@ -110,3 +113,54 @@ def order_parameters(
         ),
         Variable("U_a", before, "order parameter of the readout", parts=parts),
     )
+
+
+def heuristic_row(problem: str = "") -> Variable:
+    """The row of a result that says where the theory is a heuristic.
+
+    Args:
+        problem: attribute of the result; itself where it is empty.
+    """
+
+    def value(result):
+        for name in filter(None, problem.split(".")):
+            result = getattr(result, name)
+        return True if result.heuristic else None
+
+    return HEURISTIC._replace(value=value)
+
+
+def shown_order_parameters(problem, *, error: bool = False) -> list[Variable]:
+    """Rows of a result with order parameters: those of the problem, U_1 ... and U_a.
+
+    Args:
+        error: whether there are standard deviations `U_std` and `U_a_std`.
+    """
+    of = lambda name, l: lambda result: getattr(result, name)[l]
+    several = " output output_pair" if problem.outputs > 1 else ""
+    layers = [
+        Variable(
+            f"U_{l + 1}",
+            f"path_{l + 1} path_{l + 1}_pair",
+            f"order parameter U_{l + 1}",
+            parts="_std",
+            value=of("U", l),
+            error=of("U_std", l) if error else "",
+        )
+        for l in range(len(problem.heads))
+    ]
+    return [
+        Variable(
+            "temperature", "", "temperature", symbol="T", value="problem.temperature"
+        ),
+        Variable("width", "layer", "widths", symbol="N", value="problem.widths"),
+        *layers,
+        Variable(
+            "U_a",
+            several.strip(),
+            "order parameter of the readout",
+            parts="_std",
+            error="U_a_std" if error else "",
+        ),
+        heuristic_row("problem"),
+    ]

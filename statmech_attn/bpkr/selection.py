@@ -19,15 +19,15 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.evidence import evidence
-from statmech_attn.bpkr.learning_curves import fitting_labels
 from statmech_attn.bpkr.newton import RESULT_WORDS
 from statmech_attn.bpkr.points import Grid, LearningPoints
 from statmech_attn.bpkr.predictor import accuracy
 from statmech_attn.bpkr.prior import outside_support
-from statmech_attn.bpkr.problem import HEURISTIC, Problem
+from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.pruning import rank_correlation
-from statmech_attn.bpkr.quantities import LOG_EVIDENCE, TEMPERATURE, WIDTH
+from statmech_attn.bpkr.quantities import HEURISTIC, LOG_EVIDENCE, TEMPERATURE, WIDTH
 from statmech_attn.bpkr.solution import Solution
+from statmech_attn.bpkr.training_sets import fitting_labels
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Contents, FAILURE, lacking, Tick
 from statmech_attn.statistics import standard_error

@@ -9,7 +9,8 @@ from jaxtyping import Array, Float, Int
 from statmech_attn import presentation
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.newton import CONVERGED, ITERATIONS, RESULTS
-from statmech_attn.bpkr.problem import Inputs, Problem, shown_order_parameters
+from statmech_attn.bpkr.problem import Inputs, Problem
+from statmech_attn.bpkr.quantities import shown_order_parameters
 from statmech_attn.labels import Variable
 
 

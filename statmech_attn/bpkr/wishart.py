@@ -52,7 +52,8 @@ from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
 from statmech_attn.bpkr.predictor import dims_of_tests, regression
 from statmech_attn.bpkr.prior import Skip
-from statmech_attn.bpkr.problem import heuristic_row, Inputs, Problem
+from statmech_attn.bpkr.problem import Inputs, Problem
+from statmech_attn.bpkr.quantities import heuristic_row
 from statmech_attn.labels import Variable
 from statmech_attn.statistics import bfmi, Summary, summary
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import learning_curves
+from statmech_attn.bpkr import training_sets
 from statmech_attn.montecarlo import weight_space
 
 
@@ -147,7 +147,7 @@ def test_weight_space_has_the_nonlinear_network(activation, data):
 
 def test_examples_that_are_none_have_no_kernel(linear, tests):
     """Neither among themselves nor with test inputs, of which they tell nothing."""
-    part = learning_curves.truncated(linear[1], 4)
+    part = training_sets.truncated(linear[1], 4)
     assert not part.xi.blocks[:, :, 4:].any() and not part.xi.blocks[..., 4:].any()
     padded, alone = part, linear[1].among(np.arange(4))
     for one, other in zip(

@@ -10,7 +10,7 @@ import pytest
 from scipy import linalg, optimize, stats
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import learning_curves, saddle
+from statmech_attn.bpkr import saddle, training_sets
 from statmech_attn.bpkr.compression import (
     EPSILON,
     KNOWN,
@@ -265,7 +265,7 @@ def test_a_learning_curve_has_no_rows_for_examples():
     """`truncated` takes examples of the problem, below and above the rank."""
     whole = posed(0.3, examples=40)
     for size in (5, 12, 30):
-        part = learning_curves.truncated(whole, size)
+        part = training_sets.truncated(whole, size)
         alone = whole.among(np.arange(size)).solve()
         assert np.allclose(part.solve().U[0], alone.U[0], rtol=0, atol=1e-9)
         assert part.rows.shape[0] == 12
@@ -350,7 +350,7 @@ def test_where_no_answer_changes_examples_are_left_as_they_are():
     assert (again.U[0] == high.solve().U[0]).all()
     alone = bpkr.Problem(xi[:20], Y[:20], heads=(2,), width=10, temperature=1e-6)
     assert alone.compressed is None  # no duplicates
-    assert (learning_curves.truncated(low, 20).solve().U[0] == alone.solve().U[0]).all()
+    assert (training_sets.truncated(low, 20).solve().U[0] == alone.solve().U[0]).all()
 
 
 @pytest.mark.parametrize("outputs", (None, 2))

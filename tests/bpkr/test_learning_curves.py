@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr, storage
-from statmech_attn.bpkr import learning_curves, saddle
+from statmech_attn.bpkr import learning_curves, saddle, training_sets
 from statmech_attn.bpkr.points import Grid
 
 
@@ -46,7 +46,7 @@ def curve():
 def test_a_learning_curve_at_p_is_the_solution_on_p_examples(curve):
     pool, (xi_test, Y_test) = posed(), task(30, seed=1)
     draw_key, _ = jax.random.split(jax.random.key(3))
-    chosen, shared = learning_curves.drawn_examples(draw_key, 16, 6, 2)
+    chosen, shared = training_sets.drawn_examples(draw_key, 16, 6, 2)
     assert not shared and not curve.shared and curve.examples.values.tolist() == [3, 6]
     for i, P in enumerate(curve.examples.values):
         for s, indices in enumerate(chosen):
@@ -79,7 +79,7 @@ def test_a_learning_curve_at_p_is_the_solution_on_p_examples(curve):
 def test_examples_that_are_none_leave_a_constant_of_the_exact_law(form):
     """With two outputs: n = P K terms of ln 2 pi T."""
     whole = posed(7, outputs=2, form=form)
-    part = learning_curves.truncated(whole, 4)
+    part = training_sets.truncated(whole, 4)
     alone = bpkr.Problem(
         whole.xi[:4],
         whole.Y[:4],
@@ -97,7 +97,7 @@ def test_one_program_solves_for_every_number_of_examples():
     whole = posed(8, temperature=0.3)
     before = saddle._newton._cached._cache_size()
     for size in (2, 5, 8):
-        learning_curves.truncated(whole, size).at(temperature=0.3 + size).solve()
+        training_sets.truncated(whole, size).at(temperature=0.3 + size).solve()
     assert saddle._newton._cached._cache_size() - before == 1
 
 
@@ -170,9 +170,9 @@ def test_a_curve_in_chunks_is_the_same_to_the_last_bit(curve, tmp_path):
 
 def test_training_sets_are_disjoint_where_there_are_enough_examples():
     key = jax.random.key(0)
-    disjoint, shared = learning_curves.drawn_examples(key, 13, 4, 3)
+    disjoint, shared = training_sets.drawn_examples(key, 13, 4, 3)
     assert len(set(disjoint.ravel())) == 12 and not shared
-    overlapping, shared = learning_curves.drawn_examples(key, 11, 4, 3)
+    overlapping, shared = training_sets.drawn_examples(key, 11, 4, 3)
     assert all(len(set(one)) == 4 for one in overlapping) and shared
 
 
