@@ -10,14 +10,13 @@ import inspect
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 import statmech_attn
 from statmech_attn import cli, comparison, dynamics, plotting, storage, studies
@@ -30,6 +29,7 @@ ROOT = HERE.parent
 KEPT = ROOT / "paper_figs" / "results"
 DPI = 200
 COLUMNS = 3
+LETTERS = "abcdefgh"  # names of the files of a figure
 VIEWS = Path("pages", "views")  # of the site, below its root
 
 
@@ -157,15 +157,13 @@ class Row(NamedTuple):
 
     Attributes:
         function: name in `plotting`.
-        sources: in the order of `draw`'s arguments.
-        draw: what is drawn of them; the function itself when omitted.
-        call: the same as a reader writes it, of variables `a`, `b`, `c`.
+        sources: files, which are called a, b, c, ... in the call.
+        call: of `plotting`; the function of all files when omitted.
         tutorial: where the figure is explained.
     """
 
     function: str
     sources: Sequence[Source]
-    draw: Callable[..., Figure] | None = None
     call: str = ""
     tutorial: str = ""
 
@@ -304,21 +302,18 @@ DYNAMICS = (
     Row(
         "trajectory_windows",
         [ORBITS, RUNNING],
-        lambda a, b: plotting.trajectory_windows(a, phases=b),
         "trajectory_windows(a, phases=b)",
         "02_poclopez_aguilera",
     ),
     Row(
         "phase_planes",
         [ORBITS, RUNNING],
-        lambda a, b: plotting.phase_planes(a, phases=b),
         "phase_planes(a, phases=b)",
         "02_poclopez_aguilera",
     ),
     Row(
         "spectra",
         [ORBITS, RUNNING],
-        lambda a, b: plotting.spectra(a, phases=b),
         "spectra(a, phases=b)",
         "02_poclopez_aguilera",
     ),
@@ -328,7 +323,6 @@ DYNAMICS = (
     Row(
         "bifurcation_points",
         PE5[1:],
-        lambda a: plotting.branches(a, ax=plotting.bifurcation_points(a).axes[0]),
         "branches(a, ax=plotting.bifurcation_points(a).axes[0])",
         "05_continuation",
     ),
@@ -340,14 +334,12 @@ DYNAMICS = (
     Row(
         "hysteresis",
         [UP, DOWN],
-        lambda a, b: plotting.hysteresis(dynamics.diagrams.compare_sweeps(a, b)),
         "hysteresis(dynamics.diagrams.compare_sweeps(a, b))",
         "04_phases",
     ),
     Row(
         "sweep_samples",
         [UP, DOWN],
-        lambda a, b: plotting.sweep_samples(dynamics.diagrams.compare_sweeps(a, b)),
         "sweep_samples(dynamics.diagrams.compare_sweeps(a, b))",
         "04_phases",
     ),
@@ -355,7 +347,6 @@ DYNAMICS = (
     Row(
         "finite_size",
         [SIMULATION, THEORY],
-        lambda a, b: plotting.finite_size(a, b, tokens=60),
         "finite_size(a, b, tokens=60)",
         "06_theory_and_simulation",
     ),
@@ -365,9 +356,7 @@ DYNAMICS = (
     Row(
         "overlaps_in_time",
         [GROWING, GROWING_SPINS],
-        lambda a, b: plotting.overlaps_in_time(a, b),
-        "overlaps_in_time(a, b)",
-        "13_growing_patterns",
+        tutorial="13_growing_patterns",
     ),
     Row("crosstalk_in_time", [GROWING], tutorial="13_growing_patterns"),
     Row("two_times", [GROWING], tutorial="13_growing_patterns"),
@@ -375,23 +364,18 @@ DYNAMICS = (
     Row(
         "capacities",
         [CAPACITIES, Kept("capacity_spins")],
-        lambda a, b: plotting.capacities(a, b),
-        "capacities(a, b)",
-        "13_growing_patterns",
+        tutorial="13_growing_patterns",
     ),
     Row(
         "phases_against_load",
         [CROSSTALK, Kept("crosstalk_spins")],
-        lambda a, b: plotting.phases_against_load(a, b),
-        "phases_against_load(a, b)",
-        "13_growing_patterns",
+        tutorial="13_growing_patterns",
     ),
 )
 LEARNING = (
     Row(
         "accuracy_against_width",
         [SADDLE, EXACT],
-        lambda a, b: plotting.accuracy_against_width(a, [b]),
         "accuracy_against_width(a, [b])",
         "07_tiberi",
     ),
@@ -407,14 +391,12 @@ LEARNING = (
     Row(
         "one_shot_accuracy",
         [*SHOT, TRAINED],
-        lambda *files: plotting.one_shot_accuracy(files[:4], trained=files[4]),
         "one_shot_accuracy([a, b, c, d], trained=e)",
         "07_tiberi",
     ),
     Row(
         "one_shot_matrices",
         [SHOT[0], *SAMPLES, TRAINED],
-        lambda a, b, c, d: plotting.one_shot_matrices(a, [b, c], d),
         "one_shot_matrices(a, [b, c], d)",
         "07_tiberi",
     ),
@@ -457,7 +439,9 @@ def _draw(pictures: Path, data: Path) -> None:
                 if not (data / source.file).exists():
                     source.compute(data)
             files = [_read(source, data) for source in row.sources]
-            figure = (row.draw or getattr(plotting, row.function))(*files)
+            names = dict(zip(LETTERS, files))
+            modules = {"dynamics": dynamics, "plotting": plotting}
+            figure = eval(f"plotting.{_call(row)}", modules, names)
             plotting.save(figure, pictures, row.function, formats=("png",), dpi=DPI)
     jax.clear_caches()
 
@@ -562,7 +546,7 @@ def _section(row: Row, drawn: bool) -> list[str]:
     lines += [".. code-block:: sh", ""]
     lines += [f"    {line}" for text in commands for line in text.split("\n")]
     lines += ["", ".. code-block:: python", ""]
-    lines += [f"    {line}" for line in _call(row)] + [""]
+    lines += [f"    {line}" for line in _program(row)] + [""]
     if drawn:
         lines += [f".. image:: gallery/{row.function}.png", f"    :alt: {words}", ""]
         scans = [source for source in row.sources if source in SCANS]
@@ -571,14 +555,17 @@ def _section(row: Row, drawn: bool) -> list[str]:
     return lines
 
 
-def _call(row: Row) -> list[str]:
+def _call(row: Row) -> str:
+    return row.call or f"{row.function}({', '.join(LETTERS[: len(row.sources)])})"
+
+
+def _program(row: Row) -> list[str]:
     """The lines of Python that draw a row."""
-    letters = "abcdefgh"[: len(row.sources)]
-    call = row.call or f"{row.function}({', '.join(letters)})"
+    call = _call(row)
     used = ("dynamics, " if "dynamics." in call else "") + "plotting, storage"
     read = [
         f'{letter} = storage.read("{source.file}")'
-        for letter, source in zip(letters, row.sources, strict=True)
+        for letter, source in zip(LETTERS, row.sources)
     ]
     return [f"from statmech_attn import {used}", "", *read, f"plotting.{call}"]
 

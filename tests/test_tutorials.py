@@ -54,12 +54,7 @@ def chains(tree: ast.AST):
             yield node.id, attributes[::-1]
 
 
-@pytest.mark.parametrize(
-    "path", [*TUTORIALS, DOCS / "gallery.py"], ids=lambda p: p.stem
-)
-def test_every_name_of_the_package_exists(path):
-    tree = ast.parse(path.read_text("utf-8"))
-    modules = named(tree)
+def require_attributes(tree, modules):
     for name, attributes in chains(tree):
         value = modules.get(name)
         for attribute in attributes:
@@ -67,6 +62,14 @@ def test_every_name_of_the_package_exists(path):
                 break
             assert hasattr(value, attribute), f"{name}.{'.'.join(attributes)}"
             value = getattr(value, attribute)
+
+
+@pytest.mark.parametrize(
+    "path", [*TUTORIALS, DOCS / "gallery.py"], ids=lambda p: p.stem
+)
+def test_every_name_of_the_package_exists(path):
+    tree = ast.parse(path.read_text("utf-8"))
+    require_attributes(tree, named(tree))
 
 
 def test_a_name_that_is_gone_is_noticed():
@@ -117,6 +120,13 @@ def test_the_gallery_has_every_figure(gallery):
     page = gallery._page(drawn=False)
     assert all(f".. _gallery-{row.function}:" in page for row in rows)
     assert all(f"``{name}``" in page for name in NOT_DRAWN)
+
+
+def test_calls_of_the_gallery_are_of_functions_that_exist(gallery):
+    for rows in gallery.SECTIONS.values():
+        for row in rows:
+            tree = ast.parse("\n".join(gallery._program(row)))
+            require_attributes(tree, named(tree))
 
 
 def test_the_gallery_leads_to_the_pages_of_its_scans(gallery):

@@ -134,6 +134,7 @@ def shown_order_parameters(problem, *, error: bool = False) -> list[Variable]:
     """Rows of a result with order parameters: those of the problem, U_1 ... and U_a.
 
     Args:
+        problem: whose result it is.
         error: whether there are standard deviations `U_std` and `U_a_std`.
     """
     of = lambda name, l: lambda result: getattr(result, name)[l]

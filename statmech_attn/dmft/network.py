@@ -88,6 +88,9 @@ class Network(eqx.Module):
 
         Args:
             patterns: site classes of a network.
+
+        Raises:
+            ValueError: other patterns.
         """
         if not np.array_equal(patterns.semantic * patterns.fractions, self.weighted):
             raise ValueError(
