@@ -248,8 +248,7 @@ def scored(task: Task, weights, key, settings: Settings, file: Path):
     x, y = task.x[: settings.scored], task.y[: settings.scored]
     _, layers = forward(weights, x, ALL, causal=task.causal)
     slopes = mask_slopes(weights, x, y, causal=task.causal)
-    classes = y[:, -1] if task.causal else y
-    labels = task.columns[classes].astype(float)
+    labels = task.columns[y[:, -1] if task.causal else y].astype(float)
     labels = (labels - labels.mean(axis=0)) / labels.std(axis=0)
 
     attention = [omega.swapaxes(0, 1) for _, _, omega, _ in layers]
@@ -260,13 +259,7 @@ def scored(task: Task, weights, key, settings: Settings, file: Path):
         theory(z.swapaxes(1, 2), [omega], labels, task, layer_key, settings.resamples)
         for (_, z, _, _), omega in zip(layers, attention, strict=True)
     ]
-    products = [
-        jnp.einsum("hig,hgj->hij", w["out"], w["values"]) for w in weights["layers"]
-    ]
-    values = [
-        V * w["norm"][0] for V, w in zip(products, weights["layers"], strict=True)
-    ]
-    readout = weights["norm"] * (task.columns.T @ weights["read"])
+    values, readout = value_weights(task, weights)
     given = bpkr.Weights(
         jnp.eye(WIDTH),
         tuple(np.sqrt(WIDTH * HEADS) * np.float64(V) for V in values),
@@ -282,24 +275,52 @@ def scored(task: Task, weights, key, settings: Settings, file: Path):
         **{f"V_{l}": V for l, V in enumerate(values, 1)},
         a=readout[0],
     )
-    flat = lambda rows: np.concatenate([np.asarray(row, float) for row in rows])
-    entropy = lambda omega: -(omega * jnp.log(omega + 1e-30)).sum(axis=-1).mean((1, 2))
-    norm = lambda out: jnp.linalg.norm(out, axis=-1).mean(axis=(0, 2))
-    found = {
+    by_name = {
         "theory": whole[0],
-        "theory by layer": flat(part[0] for part in by_layer),
+        "theory by layer": in_order(part[0] for part in by_layer),
         "trained values": without_skips(bpkr.head_scores(U, (HEADS + 1,) * LAYERS)),
-        "gradient": flat(jnp.abs(slopes).mean(axis=0)),
-        "output norm": flat(norm(out) for _, _, _, out in layers),
-        "weights": flat(jnp.linalg.norm(V, axis=(1, 2)) for V in values),
-        "entropy": -flat(entropy(omega) for omega in attention),
+        **baselines(layers, values, slopes),
         "random": np.random.default_rng(np.asarray(jax.random.key_data(key))).random(
             LAYERS * HEADS
         ),
     }
     rows = min(map(len, by_layer))
     layered = np.concatenate([part[:rows] for part in by_layer], axis=1)
-    return found, {"theory": whole, "theory by layer": layered}
+    return by_name, {"theory": whole, "theory by layer": layered}
+
+
+def value_weights(task: Task, weights) -> tuple[list[jax.Array], jax.Array]:
+    """What the heads of every layer add to the hidden state, and its readout."""
+    values = [
+        jnp.einsum("hig,hgj->hij", w["out"], w["values"]) * w["norm"][0]
+        for w in weights["layers"]
+    ]
+    return values, weights["norm"] * (task.columns.T @ weights["read"])
+
+
+def baselines(layers, values, slopes) -> dict[str, np.ndarray]:
+    """Scores that are in use.
+
+    Args:
+        layers: what `forward` gives of them.
+        values: value weights of their heads.
+        slopes: of `mask_slopes`.
+    """
+    norm = lambda out: jnp.linalg.norm(out, axis=-1).mean(axis=(0, 2))
+    entropy = lambda omega: -(omega * jnp.log(omega + 1e-30)).sum(axis=-1).mean((1, 2))
+    return {
+        "gradient": in_order(jnp.abs(slopes).mean(axis=0)),
+        "output norm": in_order(norm(out) for _, _, _, out in layers),
+        "weights": in_order(jnp.linalg.norm(V, axis=(1, 2)) for V in values),
+        "entropy": -in_order(
+            entropy(omega.swapaxes(0, 1)) for _, _, omega, _ in layers
+        ),
+    }
+
+
+def in_order(of_layers) -> np.ndarray:
+    """Numbers of all heads, layer by layer."""
+    return np.concatenate([np.asarray(layer, float) for layer in of_layers])
 
 
 def theory(tokens, attention, labels, task: Task, key, resamples: int) -> np.ndarray:
