@@ -116,23 +116,29 @@ class ExtensiveRun(
         return chosen(extensive.SolvedRecall, self)
 
 
-class ExtensiveStudy(NetworkStudy, frozen=True):
-    """Networks with alpha N patterns: theory in time, with memory.
+class LoadedStudy(NetworkStudy, frozen=True):
+    """A study of networks with alpha N patterns.
 
     Attributes:
         ensemble: the alpha N patterns.
     """
 
-    template: ClassVar[Mapping[str, Any]] = RECOVERY
-
-    kind: Literal["extensive"]
     ensemble: EnsembleSpec = EnsembleSpec()
     parameters: LoadedParameters
-    run: ExtensiveRun = ExtensiveRun()
+    run: LoadedRun
 
     @property
     def seeds(self) -> dict[str, int]:
         return {"seed": self.run.seed}
+
+
+class ExtensiveStudy(LoadedStudy, frozen=True):
+    """Networks with alpha N patterns: theory in time, with memory."""
+
+    template: ClassVar[Mapping[str, Any]] = RECOVERY
+
+    kind: Literal["extensive"]
+    run: ExtensiveRun = ExtensiveRun()
 
 
 class ExtensiveSimulationRun(
@@ -152,23 +158,13 @@ class ExtensiveSimulationRun(
         return chosen(SampledRecall, self)
 
 
-class ExtensiveSimulationStudy(NetworkStudy, frozen=True):
-    """Networks with alpha N patterns: simulations of N spins.
-
-    Attributes:
-        ensemble: the alpha N patterns.
-    """
+class ExtensiveSimulationStudy(LoadedStudy, frozen=True):
+    """Networks with alpha N patterns: simulations of N spins."""
 
     template: ClassVar[Mapping[str, Any]] = RECOVERY | {"run.n_spins": [1000, 4000]}
 
     kind: Literal["extensive-simulation"]
-    ensemble: EnsembleSpec = EnsembleSpec()
-    parameters: LoadedParameters
     run: ExtensiveSimulationRun
-
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"seed": self.run.seed}
 
 
 class CapacityParameters(Table, frozen=True):
