@@ -25,6 +25,7 @@ from statmech_attn.bpkr.kernels import own_variances
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky, singular
 from statmech_attn.bpkr.prior import head_counts
 from statmech_attn.bpkr.problem import Inputs, Problem
+from statmech_attn.bpkr.quantities import TEMPERATURE_OF_ONE
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable
 
@@ -87,9 +88,7 @@ class Theory(eqx.Module):
         Variable(
             "examples", "", "examples", symbol="P", value=lambda t: t.problem.shape[0]
         ),
-        Variable(
-            "temperature", "", "temperature", symbol="T", value="problem.temperature"
-        ),
+        TEMPERATURE_OF_ONE._replace(value="problem.temperature"),
         Variable("U_1", "path_1 path_1_pair", "order parameter U_1", value="U"),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS

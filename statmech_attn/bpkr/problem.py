@@ -47,7 +47,11 @@ from statmech_attn.bpkr.kernel_forms import (
     PathKernels,
 )
 from statmech_attn.bpkr.kernels import prefactor
-from statmech_attn.bpkr.quantities import heuristic_row
+from statmech_attn.bpkr.quantities import (
+    heuristic_row,
+    TEMPERATURE_OF_ONE,
+    WIDTHS_OF_ONE,
+)
 from statmech_attn.labels import Variable
 
 
@@ -144,8 +148,8 @@ class Problem(eqx.Module):
             "paths", "", "attention paths", symbol="|Π|", value=lambda p: p.shape[2]
         ),
         Variable("outputs", "", "outputs", symbol="K"),
-        Variable("width", "layer", "widths", symbol="N", value="widths"),
-        Variable("temperature", "", "temperature", symbol="T"),
+        WIDTHS_OF_ONE._replace(value="widths"),
+        TEMPERATURE_OF_ONE,
         Variable("variance", "weights", "variances of the prior", value="variances"),
         heuristic_row(),
     )

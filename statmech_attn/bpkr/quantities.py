@@ -9,6 +9,8 @@ WIDTH = Variable("width", "width", "hidden width", symbol="N")
 TEMPERATURE = Variable(
     "temperature", "temperature", "temperature of the posterior", symbol="T"
 )
+WIDTHS_OF_ONE = Variable("width", "layer", "widths", symbol="N")
+TEMPERATURE_OF_ONE = Variable("temperature", "", "temperature", symbol="T")
 PATHS = (
     Variable("path_{l}", "path_{l}", _OF_LAYER, symbol="π"),
     Variable("path_{l}_pair", "path_{l}_pair", _OF_LAYER, symbol="π"),
@@ -151,10 +153,8 @@ def shown_order_parameters(problem, *, error: bool = False) -> list[Variable]:
         for l in range(len(problem.heads))
     ]
     return [
-        Variable(
-            "temperature", "", "temperature", symbol="T", value="problem.temperature"
-        ),
-        Variable("width", "layer", "widths", symbol="N", value="problem.widths"),
+        TEMPERATURE_OF_ONE._replace(value="problem.temperature"),
+        WIDTHS_OF_ONE._replace(value="problem.widths"),
         *layers,
         Variable(
             "U_a",

@@ -35,7 +35,13 @@ from statmech_attn.bpkr.predictor import (
     paths_through,
 )
 from statmech_attn.bpkr.problem import Problem
-from statmech_attn.bpkr.quantities import HEAD, HEAD_SCORE, HEAD_SCORE_FLOOR
+from statmech_attn.bpkr.quantities import (
+    HEAD,
+    HEAD_SCORE,
+    HEAD_SCORE_FLOOR,
+    TEMPERATURE_OF_ONE,
+    WIDTHS_OF_ONE,
+)
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import not_below_rounding, standard_error
@@ -84,14 +90,8 @@ _ROWS = (
         value="U_trained",
         line=False,
     ),
-    Variable(
-        "temperature",
-        "",
-        "temperature",
-        symbol="T",
-        value="solution.problem.temperature",
-    ),
-    Variable("width", "layer", "widths", symbol="N", value="solution.problem.widths"),
+    TEMPERATURE_OF_ONE._replace(value="solution.problem.temperature"),
+    WIDTHS_OF_ONE._replace(value="solution.problem.widths"),
     Variable("failed", "", "sets of examples without a saddle point", symbol="n"),
     Variable(
         "error_left_out",
