@@ -34,6 +34,7 @@ from statmech_attn.dmft.extensive.stationary import (
     check_stationary,
     chosen_lags,
     followed_to_fold,
+    PARAMETERS,
     settle,
 )
 from statmech_attn.dynamics import continuation
@@ -43,7 +44,6 @@ from statmech_attn.labels import Variable
 FINE, COARSE = 32, 24  # terms of the series
 TAILS = 9.0, 18.0  # of the noise in sigma and of tanh in T, zero to rounding
 LARGEST = 300.0  # argument of a sinh that is infinite
-PARAMETERS = ("alpha", "beta", "gamma")
 
 
 class Moving(eqx.Module):
