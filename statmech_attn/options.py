@@ -118,6 +118,26 @@ def said(choices: type) -> dict[str, Said]:
     }
 
 
+def require_least(least: float, **values: float) -> None:
+    """Raise `ValueError` where a number is too small.
+
+    Args:
+        least: smallest that is allowed.
+        values: numbers by their names.
+
+    Raises:
+        ValueError: one is below.
+
+    Example:
+        >>> require_least(1, steps=5, runs=0)
+        Traceback (most recent call last):
+        ValueError: runs must be at least 1; got 0.
+    """
+    for name, value in values.items():
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}; got {value}.")
+
+
 def either(names: Sequence[str]) -> str:
     """Names of which one is meant.
 

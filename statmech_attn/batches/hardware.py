@@ -15,6 +15,7 @@ from typing import Any
 import jax
 
 from statmech_attn.batches.lapack import one_at_a_time
+from statmech_attn.options import require_least
 
 
 one_at_a_time()
@@ -93,8 +94,7 @@ def limited(count: int) -> Iterator[None]:
         ...     workers()
         1
     """
-    if count < 1:
-        raise ValueError(f"count must be at least 1; got {count}.")
+    require_least(1, count=count)
     token = _limit.set(count)
     try:
         yield

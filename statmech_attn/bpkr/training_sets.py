@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, Int, Key
 from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.kernel_forms import PathFactors
 from statmech_attn.bpkr.problem import Problem
+from statmech_attn.options import require_least
 from statmech_attn.statistics import standard_error
 
 
@@ -75,8 +76,7 @@ def drawn_examples(
         >>> sorted(indices.ravel().tolist()), shared
         ([0, 1, 2, 3, 4, 5], False)
     """
-    if sets < 1:
-        raise ValueError(f"training_sets must be at least 1; got {sets}.")
+    require_least(1, training_sets=sets)
     if sets * size <= available:
         order = jax.random.permutation(key, available)[: sets * size]
         return np.asarray(order).reshape(sets, size), False

@@ -26,7 +26,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.comparison import detectable_errors
-from statmech_attn.comparison.trajectories import VERDICTS
+from statmech_attn.comparison.trajectories import require_same, VERDICTS
 from statmech_attn.dmft import extensive
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import (
@@ -142,12 +142,7 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
 
 def _matched(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     """The theory at the points of the simulation."""
-    for key in SAME:
-        if theory.attrs[key] != simulation.attrs[key]:
-            raise ValueError(
-                f"{key} differs: theory has {theory.attrs[key]!r}, simulation "
-                f"{simulation.attrs[key]!r}."
-            )
+    require_same(SAME, theory, simulation)
     for name in extensive.points.SCANNED:
         simulated, theoretical = (
             np.atleast_1d(x[name].values) for x in (simulation, theory)

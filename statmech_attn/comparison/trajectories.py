@@ -21,6 +21,7 @@ the steps that count at every N with any, and theory and simulation agree only i
     simulation   as `montecarlo.dataset.monte_carlo_dataset` makes it
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -122,12 +123,7 @@ def _match(theory, simulation):
         for key in SAME:
             if key not in dataset.attrs:
                 raise ValueError(f"{name}: the attribute {key!r} is missing.")
-    for key in SAME:
-        if theory.attrs[key] != simulation.attrs[key]:
-            raise ValueError(
-                f"{key} differs: theory has {theory.attrs[key]!r}, simulation "
-                f"{simulation.attrs[key]!r}."
-            )
+    require_same(SAME, theory, simulation)
     if int(simulation.attrs["runs"]) < 2:
         raise ValueError("simulation: a standard error needs at least 2 runs; got 1.")
     if simulation.sizes["pattern"] != theory.sizes["pattern"]:
@@ -463,6 +459,18 @@ VARIABLES = Variables(
     Variable("time", "time", "generated tokens before this one", "1", "t"),
     Variable("pattern", "pattern", "pattern", "1", "a"),
 )  # fmt: skip
+
+
+def require_same(
+    attributes: Sequence[str], theory: xr.Dataset, simulation: xr.Dataset
+) -> None:
+    """Raise `ValueError` unless both files have the same attributes."""
+    for key in attributes:
+        if theory.attrs[key] != simulation.attrs[key]:
+            raise ValueError(
+                f"{key} differs: theory has {theory.attrs[key]!r}, simulation "
+                f"{simulation.attrs[key]!r}."
+            )
 
 
 def _described(dataset: xr.Dataset) -> xr.Dataset:

@@ -54,6 +54,7 @@ from statmech_attn.dmft.network import (
     token_overlaps,
 )
 from statmech_attn.dmft.patterns import Patterns
+from statmech_attn.options import require_least
 
 
 OBSERVABLE_LABELS = {  # words and symbol
@@ -119,8 +120,7 @@ def linear_noise(
         >>> linear_noise(net, file.patterns, params, start, steps=5).std.A.shape
         (5, 3)
     """
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1; got {steps}.")
+    require_least(1, steps=steps)
     start = noise_start(net, patterns, params, state)
     _, band = noise_steps(net, start, steps=steps, covariance=covariance)
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])

@@ -32,6 +32,7 @@ from statmech_attn.dmft.network import (
 )
 from statmech_attn.dmft.system import as_parameters, clock, Display, Given, newest, Step
 from statmech_attn.dynamics import Linearised, System
+from statmech_attn.options import require_least
 
 
 def sequential(net: Network, epsilon: float | None = None) -> System:
@@ -87,8 +88,7 @@ def stretched(net: Network, tokens: int) -> Network:
         >>> stretched(net, 5).context
         20
     """
-    if tokens < 1:
-        raise ValueError(f"tokens must be at least 1; got {tokens}.")
+    require_least(1, tokens=tokens)
     return Network(
         net.weighted,
         net.output,

@@ -40,6 +40,7 @@ from statmech_attn.dynamics.systems import (
 )
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, Variable
+from statmech_attn.options import require_least
 
 
 class Alignment(eqx.Module):
@@ -171,14 +172,9 @@ def gali(
         -1.924847
     """
     require_double()
-    for name, value, least in (
-        ("order", order, 2),
-        ("samples", samples, 2),
-        ("every", every, 1),
-        ("transient", transient, 0),
-    ):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}; got {value}.")
+    require_least(2, order=order, samples=samples)
+    require_least(1, every=every)
+    require_least(0, transient=transient)
     system = as_system(system)
     map = system.at(parameters)
     dimension = frame_size(map, state, None)

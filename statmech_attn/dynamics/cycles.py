@@ -41,6 +41,7 @@ from statmech_attn.dynamics.orthonormal import (
 from statmech_attn.dynamics.systems import as_system, System, TangentSystem
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Variable
+from statmech_attn.options import require_least
 
 
 SOURCES = ("average", "cycle")  # of an exponent
@@ -137,8 +138,7 @@ def cycle_spectrum(
         True
     """
     require_double()
-    if period < 1:
-        raise ValueError(f"period must be at least 1; got {period}.")
+    require_least(1, period=period)
     system = as_system(system)
     map = system.at(parameters)
     k = frame_size(map, state, exponents)

@@ -31,6 +31,7 @@ from jaxtyping import Array, Bool, Float, Int
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.labels import Variable, Words
+from statmech_attn.options import require_least
 
 
 PER_OCTAVE = 4
@@ -154,8 +155,7 @@ def correlation_dimension(
             f"theiler must lie in 0..{length // 4 - 1} steps, a quarter of the "
             f"series; got {theiler}."
         )
-    if references < BLOCKS:
-        raise ValueError(f"references must be at least {BLOCKS}; got {references}.")
+    require_least(BLOCKS, references=references)
     per_block = max(min(references, length) // BLOCKS, 1)
     return _dimension(points, jnp.asarray(theiler), per_block)
 

@@ -34,6 +34,7 @@ from statmech_attn.dynamics.systems import (
 )
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, Variable
+from statmech_attn.options import require_least
 from statmech_attn.statistics import rounding
 
 
@@ -231,13 +232,9 @@ def finite_time_exponents(
         ((500, 1), True)
     """
     require_double()
-    for name, value, least in (
-        ("window", window, 1),
-        ("count", count, 2),
-        ("transient", transient, 0),
-    ):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}; got {value}.")
+    require_least(1, window=window)
+    require_least(2, count=count)
+    require_least(0, transient=transient)
     system = as_system(system)
     map = system.at(parameters)
     values = _windows(

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PyTree
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.systems import advance, as_system, System
 from statmech_attn.dynamics.tracing import forward_only
+from statmech_attn.options import require_least
 
 
 @forward_only
@@ -45,13 +46,9 @@ def orbit(
         [0.5, 0.25, 0.125]
     """
     require_double()
-    for name, value, least in (
-        ("samples", samples, 1),
-        ("transient", transient, 0),
-        ("every", every, 1),
-    ):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}; got {value}.")
+    require_least(1, samples=samples)
+    require_least(0, transient=transient)
+    require_least(1, every=every)
     system = as_system(system)
     map = system.at(parameters)
     counts = jnp.asarray(transient), jnp.asarray(every)

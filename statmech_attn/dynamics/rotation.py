@@ -34,6 +34,7 @@ from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, together, Variable, Words
+from statmech_attn.options import require_least
 from statmech_attn.statistics import rounding
 
 
@@ -114,8 +115,8 @@ def rotation_number(
         0.25
     """
     require_double()
-    _check("steps", steps, 2)
-    _check("transient", transient, 0)
+    require_least(2, steps=steps)
+    require_least(0, transient=transient)
     x, values = broadcast_parameters(start, parameters)
     check_lift(lift, x, values)
     counts = jnp.asarray(steps), jnp.asarray(transient)
@@ -182,12 +183,9 @@ def curve_rotation(
         0.3
     """
     require_double()
-    for name, value, least in (
-        ("steps", steps, 4),
-        ("transient", transient, 0),
-        ("every", every, 1),
-    ):
-        _check(name, value, least)
+    require_least(4, steps=steps)
+    require_least(0, transient=transient)
+    require_least(1, every=every)
     system = as_system(system)
     step = system.at(parameters).step
     rotation = _curve_rotation(
@@ -361,8 +359,3 @@ def _winds_once(angle, radius, rho):
     jump = jnp.mean(jnp.abs(jnp.diff(radius[order])))
     small = SHEETS * jnp.ptp(radius) + ROUNDING * jnp.mean(radius)
     return sided & (jnp.abs(jnp.abs(turns) - 1) < 0.5) & (jump <= small)
-
-
-def _check(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}; got {value}.")

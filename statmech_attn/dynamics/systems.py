@@ -26,6 +26,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from statmech_attn.batches import add_up
 from statmech_attn.dynamics.orthonormal import orthonormalise, safe_log
 from statmech_attn.labels import STEP, together
+from statmech_attn.options import require_least
 
 
 class System(eqx.Module):
@@ -77,12 +78,9 @@ class System(eqx.Module):
     rank: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        if self.rank is not None and self.rank < 0:
-            raise ValueError(f"rank must be at least 0; got {self.rank}.")
-        if self.drive_period < 1:
-            raise ValueError(
-                f"drive_period must be at least 1; got {self.drive_period}."
-            )
+        if self.rank is not None:
+            require_least(0, rank=self.rank)
+        require_least(1, drive_period=self.drive_period)
 
     def at(self, parameters: PyTree = None) -> "TangentSystem":
         """The map at fixed parameters, with its tangent dynamics, for one state.
@@ -122,8 +120,7 @@ class System(eqx.Module):
             >>> float(turn.step(jnp.array(0.5)))
             0.25
         """
-        if times < 1:
-            raise ValueError(f"times must be at least 1; got {times}.")
+        require_least(1, times=times)
 
         def step(state, parameters=None):
             iterate = lambda _, state: call(self.step, state, parameters)

@@ -29,6 +29,7 @@ from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.rotation import broadcast_parameters, check_lift
 from statmech_attn.labels import Variable, Words
+from statmech_attn.options import require_least
 
 
 TONGUE_RESULTS = Words(
@@ -158,7 +159,8 @@ def drift_sign(
         [-1, 0, 1]
     """
     require_double()
-    _check_counts(q, rounds)
+    require_least(1, q=q)
+    require_least(4, rounds=rounds)
     x, values = broadcast_parameters(start, parameters)
     check_lift(lift, x, values)
     return _drift_sign(lift, x, values, p, q, jnp.asarray(rounds))
@@ -223,7 +225,8 @@ def tongue(
         0.1
     """
     require_double()
-    _check_counts(q, rounds)
+    require_least(1, q=q)
+    require_least(4, rounds=rounds)
     if not tolerance > 0:
         raise ValueError(f"tolerance must be > 0; got {tolerance:g}.")
     if free in parameters:
@@ -288,10 +291,3 @@ def _check_tolerance(tolerance: float, low, high) -> None:
             f"tolerance must be at least {least:.3g} for this bracket; "
             f"got {tolerance:g}."
         )
-
-
-def _check_counts(q: int, rounds: int) -> None:
-    if q < 1:
-        raise ValueError(f"q must be at least 1; got {q}.")
-    if rounds < 4:
-        raise ValueError(f"rounds must be at least 4; got {rounds}.")

@@ -29,6 +29,7 @@ from statmech_attn.batches import available_memory
 from statmech_attn.dmft import extensive, Patterns
 from statmech_attn.labels import Variable
 from statmech_attn.montecarlo.collapsed import class_counts
+from statmech_attn.options import require_least
 from statmech_attn.statistics import standard_error
 
 
@@ -133,8 +134,7 @@ def simulate_extensive(
         >>> result.mean.C.shape, result.patterns
         ((3, 3), 20)
     """
-    if samples < 2:
-        raise ValueError(f"samples must be at least 2; got {samples}.")
+    require_least(2, samples=samples)
     plan = extensive_plan(
         problem, patterns, start, n_spins=n_spins, steps=steps, runs=runs
     )
@@ -262,9 +262,7 @@ def _checked_bytes(
             f"alpha N must be at least 1, and N below {EXACT}; got {extra} and "
             f"{n_spins}."
         )
-    for name, value in (("steps", steps), ("runs", runs)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1; got {value}.")
+    require_least(1, steps=steps, runs=runs)
     if problem.beta.ndim and problem.beta.size != steps:
         raise ValueError(
             f"beta must have one value per step ({steps}); got {problem.beta.size}."

@@ -35,6 +35,7 @@ from statmech_attn.montecarlo.run_blocks import (
     Simulated,
     Simulator,
 )
+from statmech_attn.options import require_least
 from statmech_attn.statistics import not_below_rounding
 
 
@@ -253,10 +254,7 @@ def check_simulation(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-    if runs < 1:
-        raise ValueError(f"runs must be at least 1; got {runs}.")
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1; got {steps}.")
+    require_least(1, runs=runs, steps=steps)
     if not 0 <= transient < steps:
         raise ValueError(f"transient must lie in 0..steps - 1; got {transient}.")
     if not 0 <= stored <= runs:

@@ -16,6 +16,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy import optimize, stats
 
+from statmech_attn.options import require_least
+
 
 LEVEL = 1e-3  # family-wise: the chance that any of all comparisons fails by chance
 
@@ -49,8 +51,7 @@ def threshold(comparisons: int, runs: int | None = None, level: float = LEVEL) -
         >>> round(threshold(1, level=0.05), 2)
         1.96
     """
-    if comparisons < 1:
-        raise ValueError(f"comparisons must be at least 1; got {comparisons}.")
+    require_least(1, comparisons=comparisons)
     if runs is not None and runs < 2:
         raise ValueError(f"a sampled standard error needs at least 2 runs; got {runs}.")
     if not 0 < level < 1:

@@ -75,12 +75,8 @@ def git_describe() -> str | None:
     root = Path(statmech_attn.__file__).resolve().parents[1]
     if not (root / ".git").exists():
         return None
-    command = ["git", "-C", str(root), "describe", "--always", "--tags", "--dirty"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
+    describe = ("describe", "--always", "--tags", "--dirty")
+    return _output_of("git", "-C", str(root), *describe)
 
 
 @functools.cache

@@ -31,6 +31,7 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
+from statmech_attn.options import require_least
 
 
 Precision = Literal["single", "mixed"]
@@ -142,13 +143,7 @@ def initial(
         ([(2, 4, 4), (3, 4, 4)], dtype('float32'))
     """
     heads = bpkr.head_counts(heads)
-    for name, size in (
-        ("n_inputs", n_inputs),
-        ("width", width),
-        ("key_size", key_size),
-    ):
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1; got {size}.")
+    require_least(1, n_inputs=n_inputs, width=width, key_size=key_size)
     if not (math.isfinite(gain) and gain > 0):
         raise ValueError(f"gain must be finite and > 0; got {gain}.")
 

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from statmech_attn.batches import available_memory, require_double
 from statmech_attn.dmft.extensive.ensembles import Ensemble
 from statmech_attn.dmft.network import Network
+from statmech_attn.options import require_least
 
 
 TWO_TIME_ARRAYS = 30  # of a run, those that XLA needs on the way included
@@ -191,8 +192,7 @@ def check_steps(problem: LoadedNetwork, steps: int, further_bytes: int = 0) -> N
         Traceback (most recent call last):
         ValueError: steps must be at least 1; got 0.
     """
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1; got {steps}.")
+    require_least(1, steps=steps)
     if problem.beta.ndim and problem.beta.size != steps:
         raise ValueError(
             f"beta must have one value per step ({steps}); got {problem.beta.size}."

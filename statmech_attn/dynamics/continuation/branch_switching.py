@@ -23,6 +23,7 @@ from statmech_attn.dynamics.continuation.branches import (
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.special_points import SpecialPoint
 from statmech_attn.dynamics.options import Settings
+from statmech_attn.options import require_least
 
 
 EARLY = 1e-2  # of the amplitude at the next doubling, where a new branch begins
@@ -124,8 +125,7 @@ def cascade(
         >>> [round(s.special[-1].value, 6) for s in found]
         [3.0, 3.44949, 3.54409]
     """
-    if doublings < 1:
-        raise ValueError(f"doublings must be at least 1; got {doublings}.")
+    require_least(1, doublings=doublings)
     settings = settings or Settings()
     branch = follow_cycle(
         problem,
