@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn.dynamics.diagrams.axes import Axes
+from statmech_attn.dynamics.diagrams.diagram_variables import ROWS
 from statmech_attn.dynamics.diagrams.points import Verdicts
 from statmech_attn.dynamics.diagrams.refinement import Grid
 from statmech_attn.dynamics.diagrams.stages import Outcome
@@ -57,16 +58,6 @@ CONFIRMED = (
     "final_lyapunov_stderr",
     "final_starts",
 )
-TRAILING = {
-    "section": "sample",
-    "strobe": "strobe_sample",
-    "lyapunov": "exponent",
-    "lyapunov_weighted": "exponent",
-    "lyapunov_stderr": "exponent",
-    "lyapunov_source": "exponent",
-}
-
-
 Start = Callable[[PyTree, np.ndarray], PyTree]
 
 
@@ -274,7 +265,7 @@ def _with_starts(order: np.ndarray, starts: int) -> np.ndarray:
 
 def _column(rows: Rows, name: str, dims, shape, order, attributes) -> Column:
     like = rows.like(name)
-    trailing = (TRAILING[name],) if name in TRAILING else ()
+    trailing = tuple(ROWS[name].dims.split())
 
     def blocks() -> Iterator[np.ndarray]:
         if order is None:
