@@ -109,6 +109,14 @@ class Variable(NamedTuple):
         """The same quantity over other dimensions, with such parts."""
         return self._replace(dims=dims, parts=parts or self.parts, **changed)
 
+    def filled(self, fill: Callable[[str], str]) -> "Variable":
+        """This label with places in its words, units and symbol filled in."""
+        return self._replace(
+            long_name=fill(self.long_name),
+            units=fill(self.units),
+            symbol=fill(self.symbol),
+        )
+
     def in_steps(self, unit: str) -> "Variable":
         """This label for a result whose steps are called `unit`."""
         return self._replace(units=self.units.replace("{unit}", unit))

@@ -164,19 +164,12 @@ def diagram_variables(
         "{symbol}": shown.symbol,
     }
 
-    def filled(text: str) -> str:
+    def fill(text: str) -> str:
         for place, words in replacements.items():
             text = text.replace(place, words)
         return text
 
-    rows = [
-        row._replace(
-            long_name=filled(row.long_name),
-            units=filled(row.units),
-            symbol=filled(row.symbol),
-        )
-        for row in _ROWS
-    ]
+    rows = [row.filled(fill) for row in _ROWS]
     return Variables(*rows, parameters, attributes=("free",))
 
 

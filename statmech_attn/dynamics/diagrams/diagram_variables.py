@@ -185,19 +185,11 @@ def variables(
     words = {"unit": unit, "shown": shown, "section": section, "symbol": symbol}
     words["shown_unit"] = shown_unit
     fill = lambda text: text.format(**words).rstrip()
-    filled = lambda rows: [
-        row._replace(
-            long_name=fill(row.long_name),
-            units=fill(row.units),
-            symbol=fill(row.symbol),
-        )
-        for row in rows
-    ]
     return Variables(
-        *filled(_VALUES),
+        *(row.filled(fill) for row in _VALUES),
         FAILURE,
         *(row._replace(parts="_index _grid") for row in parameters),
-        *filled(_COORDINATES),
+        *(row.filled(fill) for row in _COORDINATES),
         attributes=("section_tolerance",),
     )
 
