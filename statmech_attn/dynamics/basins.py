@@ -25,12 +25,14 @@ from statmech_attn import presentation
 from statmech_attn.dynamics.matching import directed_distance, set_distance
 from statmech_attn.dynamics.orbit_follower import Search
 from statmech_attn.dynamics.settled_orbits import (
+    furthest,
     GONE,
     IRREGULAR,
     KINDS,
     Orbits,
     settle,
     UNSETTLED,
+    WIDE,
 )
 from statmech_attn.dynamics.starts import shared_by
 from statmech_attn.dynamics.systems import System
@@ -46,6 +48,7 @@ NOT_SETTLED, DIVERGED = -1, -2
 INEXACT = 0.1  # share of the arrivals that may have an upper bound as their lifetime
 KICK = 1e-6  # of the states that ask for stability, over 1 + their size
 KICKS = 64  # states that are asked at least, over all sets
+ROAM = 1.5  # reach of an orbit beside a set over that of the set's own points, at most
 UNSTABLE, STABLE, UNDECIDED = range(3)
 STABILITY = Words("unstable", "stable", "undecided")
 
@@ -274,16 +277,23 @@ def _kicked(states: PyTree, rows: np.ndarray) -> PyTree:
 
 
 def _stability(attractors: Attractors, beside: Orbits, sets: np.ndarray) -> np.ndarray:
-    """What became of orbits that began beside the sets, from their numbers."""
-    back = np.array(
-        [
-            beside.kind[i] < UNSETTLED
-            and is_same(beside, i, attractors.orbits, int(attractors.leader[k]))
-            for i, k in enumerate(sets)
-        ]
-    )
-    lost = ~back & (beside.kind != UNSETTLED)
+    """What became of orbits that began beside the sets, from their numbers.
+
+    An orbit that comes back to chaos after bursts far from it has left it: beyond a
+    blowout most points are on the set still.
+    """
     code = np.full(attractors.leader.size, STABLE)
+    same, roams = np.zeros((2, sets.size))
+    for i, k in enumerate(sets):
+        leader = int(attractors.leader[k])
+        if beside.kind[i] < UNSETTLED:
+            same[i] = is_same(beside, i, attractors.orbits, leader)
+        if same[i] and attractors.kind[k] == IRREGULAR:
+            own = attractors.orbits.set_of(leader)
+            holes = max(furthest(own[::2], own[1::2]), furthest(own[1::2], own[::2]))
+            roams[i] = furthest(beside.set_of(i), own) / holes
+    back = (same > 0) & (roams <= ROAM)
+    lost = ~back & (beside.kind != UNSETTLED) & ((same == 0) | (roams > WIDE))
     code[np.unique(sets[~back])] = UNDECIDED
     code[np.unique(sets[lost])] = UNSTABLE
     return code

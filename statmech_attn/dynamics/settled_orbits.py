@@ -43,6 +43,7 @@ KINDS = Words("periodic", "regular", "irregular", "unsettled", "diverged")
 CYCLE, REGULAR, IRREGULAR, UNSETTLED, GONE = range(len(KINDS))
 WIDE = 4.0  # neighbourhood of a set of points over their scatter, at least
 DRIFT = 3.0  # distance of two pieces of an orbit at rest over their resolution
+FILLED = 1.0  # the same of pieces that cover one set; near a resonance it is more
 Tick = Callable[[float], None]
 
 
@@ -308,6 +309,11 @@ class _Run:
         was, self.was_regular[lanes] = self.was_regular[lanes], smooth & steady
         # One look in some 2000 agrees by chance on a chaotic orbit.
         by_look = smooth & steady & late & (was | (self.follower.looks == 1))
+        # Near a resonance a look holds arcs of a set, and two orbits seem two sets.
+        most, arcs = DRIFT if last else FILLED, np.zeros(len(lanes), bool)
+        for i in np.flatnonzero(by_look):
+            arcs[i] = drifts(*np.split(np.asarray(look.record[..., i]), 2), most)
+        by_look &= ~arcs
         by_window = np.zeros(len(lanes), bool)
         self.windows.add(lanes, look.part, look.record, place)
         if place.is_last:
@@ -319,17 +325,18 @@ class _Run:
         kinds = np.where(look.finite, kinds, GONE)
         for i in np.flatnonzero(look.finite & ((look.period > 0) | regular | last)):
             record, period = np.asarray(look.record[..., i]), int(look.period[i])
-            still = smooth[i] and not steady[i] and not by_window[i]
+            still = arcs[i] or smooth[i] and not steady[i]
             if period and left_to_go(record, period) <= search.recurrence / 2:
                 kinds[i] = CYCLE
             elif (
                 period
                 or still
-                or regular[i]
-                and drifts(*self._halves(lanes[i], record))
+                and not by_window[i]
+                or by_window[i]
+                and drifts(*self._halves(lanes[i], record), most)
             ):
                 kinds[i] = UNSETTLED if last else -1
-            elif last and not regular[i] and drifts(*self._late(lanes[i])):
+            elif last and not regular[i] and drifts(*self._late(lanes[i]), DRIFT):
                 kinds[i] = UNSETTLED
         return kinds
 
@@ -423,9 +430,9 @@ class _Run:
                 yield int(lane), looked.record[..., i]
 
 
-def drifts(earlier: np.ndarray, later: np.ndarray) -> bool:
-    """Whether a later piece of an orbit is not where the earlier one was."""
-    return set_distance(earlier, later) > DRIFT * resolution(later)
+def drifts(earlier: np.ndarray, later: np.ndarray, most: float) -> bool:
+    """Whether two pieces of an orbit are farther apart than `most` resolutions."""
+    return set_distance(earlier, later) > most * resolution(later)
 
 
 def furthest(a: np.ndarray, b: np.ndarray) -> float:

@@ -371,6 +371,33 @@ def test_a_fixed_point_is_unstable_where_its_slope_says_so(r):
     assert STABILITY[rest.stability].tolist() == ["stable" if r < 3 else "unstable"]
 
 
+@pytest.mark.parametrize("share", (0.3, 0.26, 0.22, 0.18))
+def test_synchronous_chaos_is_stable_where_what_is_beside_it_decays(share):
+    """Two skew tent maps, coupled: a difference grows by lambda + ln|1 - 2 share|.
+
+    Beyond this blowout orbits burst away from x = y and come back for most of the time.
+    """
+    top = 0.37
+    tent = lambda x: jnp.where(x < top, x / top, (1 - x) / (1 - top))
+    step = lambda z, share: tent((1 - share) * z + share * z[::-1])
+    x = np.random.default_rng(71).uniform(0.1, 0.9, 12)
+    found = find_attractors(step, np.stack([x, x], axis=1), share)
+    growth = -top * np.log(top) - (1 - top) * np.log(1 - top) + np.log(1 - 2 * share)
+    assert found.kind.tolist() == [IRREGULAR]
+    verdict = STABILITY[found.stability].tolist()
+    assert verdict == ["stable" if growth < 0 else "unstable"]
+
+
+@pytest.mark.parametrize(("p", "q", "turns"), ((51, 65, 4e-5), (10, 103, -3e-4)))
+def test_a_circle_turned_by_nearly_a_resonance_is_one_set(p, q, turns):
+    """In q steps an orbit moves on by few turns: 1024 points lie on q short arcs."""
+    angle = 2 * np.pi * (p + turns) / q
+    turn = jnp.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    step = lambda z: (1 + 0.2 * (1 - (z**2).sum())) * (turn @ z)
+    found = find_attractors(step, np.random.default_rng(5).standard_normal((12, 2)))
+    assert found.kind.tolist() == [REGULAR] and found.counts.tolist() == [12]
+
+
 def test_a_chaotic_attractor_is_stable():
     henon = lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])
     chaos = find_attractors(henon, np.array([[0.1, 0.1], [5.0, 5.0]]))
