@@ -19,6 +19,7 @@ from statmech_attn.scan import chunk_file
 from statmech_attn.scan.chunk_file import Stored
 from statmech_attn.scan.folder import Folder, Manifest
 from statmech_attn.scan.work import Chunk
+from statmech_attn.storage import schema
 from statmech_attn.storage.schema import seal, SEAL_LENGTH
 
 
@@ -89,7 +90,7 @@ VALUES = st.one_of(
     st.sampled_from(["{}", "[]", "null", '{"x": 1}', "nan", STUDY, b"\xff"]),
     st.just("[" * 3000),
 )
-NAMES = st.sampled_from(sorted(storage.schema.PROVENANCE))
+NAMES = st.sampled_from(sorted(schema.PROVENANCE))
 
 
 @settings(max_examples=20, deadline=None)
@@ -115,8 +116,8 @@ def test_any_value_of_any_attribute(folder, written, name, value):
         assert str(error).isprintable()
 
 
-NEEDED = set(storage.schema.PROVENANCE) - {
-    *storage.schema.CONVENTIONS,
+NEEDED = set(schema.PROVENANCE) - {
+    *schema.CONVENTIONS,
     "git_describe",
     "started",
     "elapsed",
@@ -125,7 +126,7 @@ NEEDED = set(storage.schema.PROVENANCE) - {
 }
 
 
-@pytest.mark.parametrize("name", storage.schema.PROVENANCE)
+@pytest.mark.parametrize("name", schema.PROVENANCE)
 def test_missing_attributes(folder, written, name):
     def change(file):
         file.attrs.pop(name, None)
