@@ -8,7 +8,7 @@ until nobody is left or the horizon is reached.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -312,7 +312,7 @@ class _Run:
         # Near a resonance a look holds arcs of a set, and two orbits seem two sets.
         most, arcs = DRIFT if last else FILLED, np.zeros(len(lanes), bool)
         for i in np.flatnonzero(by_look):
-            arcs[i] = drifts(*np.split(np.asarray(look.record[..., i]), 2), most)
+            arcs[i] = drifts(np.split(np.asarray(look.record[..., i]), 2), most)
         by_look &= ~arcs
         by_window = np.zeros(len(lanes), bool)
         self.windows.add(lanes, look.part, look.record, place)
@@ -333,10 +333,10 @@ class _Run:
                 or still
                 and not by_window[i]
                 or by_window[i]
-                and drifts(*self._halves(lanes[i], record), most)
+                and drifts(self._halves(lanes[i], record), most)
             ):
                 kinds[i] = UNSETTLED if last else -1
-            elif last and not regular[i] and drifts(*self._late(lanes[i]), DRIFT):
+            elif last and not regular[i] and drifts(self._late(lanes[i]), DRIFT):
                 kinds[i] = UNSETTLED
         return kinds
 
@@ -430,8 +430,9 @@ class _Run:
                 yield int(lane), looked.record[..., i]
 
 
-def drifts(earlier: np.ndarray, later: np.ndarray, most: float) -> bool:
+def drifts(pieces: Sequence[np.ndarray], most: float) -> bool:
     """Whether two pieces of an orbit are farther apart than `most` resolutions."""
+    earlier, later = pieces
     return set_distance(earlier, later) > most * resolution(later)
 
 
