@@ -385,6 +385,7 @@ LEARNING = (
     Row("path_kernels", [SADDLE], tutorial="07_tiberi"),
     Row("finite_width", [WIDTHS], tutorial="09_exact_law"),
     Row("error_against_examples", [CURVE]),
+    Row("variance_against_examples", [CURVE]),
     Row("evidence_and_validation", [SELECTION]),
     Row("training", [DESCENT, SADDLE]),
     Row("learning_curves", [TRAINED]),

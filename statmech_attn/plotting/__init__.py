@@ -60,7 +60,10 @@ if TYPE_CHECKING:
         order_parameter_matrices,
         path_kernels,
     )
-    from statmech_attn.plotting.learning_curve import error_against_examples
+    from statmech_attn.plotting.learning_curve import (
+        error_against_examples,
+        variance_against_examples,
+    )
     from statmech_attn.plotting.loads import phases_against_load
     from statmech_attn.plotting.lyapunov import running_lyapunov
     from statmech_attn.plotting.one_shot import (
@@ -179,5 +182,6 @@ __all__ = [
     "trajectory_windows",
     "two_times",
     "Unread",
+    "variance_against_examples",
 ]
 lazy.attach(__name__)

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter
 
-from statmech_attn.comparison import LOGIT_LIMIT
+from statmech_attn.comparison import LOGIT_LIMIT, VERDICTS
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.registry import Beside, pages_of_beta, picture, values_of
 from statmech_attn.plotting.sheets import Given
@@ -278,7 +278,8 @@ def differences_in_time(
                 axis.axvspan(*ends, color=style.PALE, alpha=0.5, lw=0, zorder=0)
             axis.set_xlim(0, len(z))
         row[0].set_ylabel(f"$z$ of {style.overlap(observable, pattern)}")
-        row[0].set_title(rf"$\beta = {beta:g}$", loc="left", pad=2.5)
+        verdict = VERDICTS[int(dataset.verdict.sel(beta=beta))].replace("_", " ")
+        row[0].set_title(rf"$\beta = {beta:g}$: {verdict}", loc="left", pad=2.5)
     for axis, n in zip(panels[0], n_spins, strict=True):
         axis.set_title(f"$N = {scientific(n)}$", loc="right", pad=2.5)
     for axis in panels[-1]:

@@ -9,12 +9,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from statmech_attn.plotting import learning, notes, sheets, style
-from statmech_attn.plotting.registry import picture, points
+from statmech_attn.plotting.registry import has, picture, points
 from statmech_attn.plotting.sheets import Given
 
 
 SINGLE = ("width", "temperature")
 LIMIT = "gp"
+WORDS = {
+    "error": "mean squared test error",
+    "accuracy": "test accuracy",
+    "variance": "posterior variance of $f$",
+}
 WIDE = 10  # largest over smallest P from which their axis is logarithmic
 
 
@@ -33,32 +38,63 @@ def error_against_examples(dataset: xr.Dataset, *, axes: Given = None) -> Figure
     Raises:
         ValueError: the result holds several widths or temperatures.
     """
+    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.9, 1, 2))
+    curves = _alone(dataset)
+    for axis, name in zip(sheet.axes, ("error", "accuracy"), strict=True):
+        _against_examples(axis, curves, name)
+    sheet.axes[0].set_yscale("log")
+    sheet.letters()
+    sheet.legend(4)
+    sheet.note(_note(curves))
+    return sheet.figure
+
+
+@picture("posterior_variance", "learning-curve", when=has("variance"), pages=points)
+@style.styled
+def variance_against_examples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """Posterior variance of f against P, mean over the test set.
+
+    Args:
+        dataset, ax: as for `error_against_examples`, with one to draw on.
+
+    Raises:
+        ValueError: the result holds several widths or temperatures.
+    """
+    sheet = sheets.single(ax, style.SINGLE, 2.7)
+    curves = _alone(dataset)
+    _against_examples(sheet.axes[0], curves, "variance")
+    sheet.axes[0].set_yscale("log")
+    sheet.legend(2)
+    sheet.note(_note(curves))
+    return sheet.figure
+
+
+def _alone(dataset: xr.Dataset) -> xr.Dataset:
+    """The curves of the one width and temperature that a result holds."""
     for name in SINGLE:
         if dataset.sizes.get(name, 1) > 1:
             raise ValueError(
                 f"this picture shows one {name}; select one of "
                 f"{dataset[name].values.tolist()}."
             )
-    dataset = dataset.squeeze(
-        [n for n in ("width", "temperature") if n in dataset.dims]
-    )
-    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.9, 1, 2))
-    words = ("mean squared test error", "test accuracy")
-    for axis, name, label in zip(sheet.axes, ("error", "accuracy"), words, strict=True):
-        for estimate in dataset.estimate.values:
-            _drawn(axis, dataset.sel(estimate=estimate), name, str(estimate))
-        _peak(axis, dataset)
-        axis.set_xlabel("training examples $P$")
-        axis.set_ylabel(label)
-        axis.margins(0.03, 0.06)
-    sheet.axes[0].set_yscale("log")
-    sheet.letters()
-    sheet.legend(4)
-    sets = dataset.sizes["training_set"]
+    return dataset.squeeze([n for n in SINGLE if n in dataset.dims])
+
+
+def _against_examples(axis: Axes, curves: xr.Dataset, name: str) -> None:
+    """Every estimate of a quantity over the number of examples."""
+    for estimate in curves.estimate.values:
+        _drawn(axis, curves.sel(estimate=estimate), name, str(estimate))
+    _peak(axis, curves)
+    axis.set_xlabel("training examples $P$")
+    axis.set_ylabel(WORDS[name])
+    axis.margins(0.03, 0.06)
+
+
+def _note(curves: xr.Dataset) -> str:
+    sets = curves.sizes["training_set"]
     bars = f"standard errors over {sets} training sets" if sets > 1 else ""
-    bars += " with examples in common" if bars and dataset.shared else ""
-    sheet.note(notes.joined(bars, *notes.fixed(dataset), _missing(dataset)))
-    return sheet.figure
+    bars += " with examples in common" if bars and curves.shared else ""
+    return notes.joined(bars, *notes.fixed(curves), _missing(curves))
 
 
 def _missing(dataset: xr.Dataset) -> str:

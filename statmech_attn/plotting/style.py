@@ -106,7 +106,13 @@ WORDS = {
     "n_spins": r"number of spins $N$",
     "width": r"width $N$",
 }
-OVERLAPS = {"A": "A", "m_o_se": r"m^{o,\mathrm{SE}}"}
+OVERLAPS = {
+    "m_o_se": r"m^{o,\mathrm{SE}}",
+    "A": "A",
+    "m_v": "m^v",
+    "m_q": "m^q",
+    "m_k": "m^k",
+}
 
 Drawing = TypeVar("Drawing", bound=Callable[..., Any])
 

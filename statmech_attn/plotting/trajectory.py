@@ -29,15 +29,19 @@ EMPTY = 1e-16  # power of rounding, relative to the strongest line
 
 
 PATTERN = {"pattern": values_of("pattern")}
+OBSERVABLE = {"observable": lambda dataset: [x for x in style.OVERLAPS if x in dataset]}
 
 
-@picture("trajectories", "trajectory", pages=pages_of_beta, choices=PATTERN)
+@picture(
+    "trajectories", "trajectory", pages=pages_of_beta, choices=OBSERVABLE | PATTERN
+)
 @style.styled
 def trajectory_windows(
     dataset: xr.Dataset,
     *,
     phases: xr.Dataset | None = None,
     windows: Sequence[int] = WINDOWS,
+    observable: str = "m_o_se",
     pattern: int = 1,
     axes: Given = None,
 ) -> Figure:
@@ -47,7 +51,8 @@ def trajectory_windows(
         dataset: trajectories; windows longer than the file show all of it.
         phases: measured phases with the same beta, for the titles.
         windows: lengths in tokens, one column each.
-        pattern: which overlap, counted from 1.
+        observable: which overlap, or "A" for attention.
+        pattern: which component, counted from 1.
         axes: those to draw on, one for each beta and window, beta by beta.
     """
     lengths = sorted({min(w, dataset.sizes["time"]) for w in windows})
@@ -58,7 +63,7 @@ def trajectory_windows(
     sheet = sheets.sheet(axes, count * len(lengths), make)
     panels = np.array(sheet.axes).reshape(shape)
     for row, beta in zip(panels, dataset.beta.values, strict=True):
-        series = dataset.m_o_se.sel(beta=beta, pattern=pattern)
+        series = dataset[observable].sel(beta=beta, pattern=pattern)
         for axis, length in zip(row, lengths, strict=True):
             y = series.values[:length]
             dense = length > 1000
@@ -71,7 +76,7 @@ def trajectory_windows(
             )
             axis.set_xlim(0, length)
         fit_height(row[0], series.values[: lengths[-1]])
-        row[0].set_ylabel(style.overlap("m_o_se", pattern))
+        row[0].set_ylabel(style.overlap(observable, pattern))
         _title(row[0], beta, phases)
     for axis in panels[-1]:
         axis.set_xlabel(style.WORDS["time"])

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import kinds
-from statmech_attn.comparison import compare
+from statmech_attn.comparison import compare, VERDICTS
 from statmech_attn.dynamics import PHASES, wilson
 from statmech_attn.dynamics.continuation import KINDS
 from statmech_attn.dynamics.diagrams.refinement import Grid
@@ -247,6 +247,7 @@ def agreeing(simulation) -> xr.Dataset:
             "limit_threshold": 4.0,
             "largest_z": z.max(["time", "pattern"]),
             "largest_limit_z": ("beta", [0.5, 1.5]),
+            "verdict": ("beta", [VERDICTS.index(x) for x in ("agrees", "bias_only")]),
         },
         attrs={"kind": "comparison", "runs": 100},
     )
@@ -472,6 +473,8 @@ def curve():
                 "error_stderr": (over, 0.1 * error),
                 "accuracy": (over, 1 / (1 + error)),
                 "accuracy_stderr": (over, 0.01 * error),
+                "variance": (over, 0.5 * error),
+                "variance_stderr": (over, 0.05 * error),
                 "error_of_set": (("width", "training_set", *over[1:]), of_set),
                 "result": (("width", "training_set", "examples"), result),
                 "rank": ((), 8),

@@ -83,6 +83,14 @@ def test_agreement_draws_thresholds_and_guides(agreeing):
     assert "N" in spread.get_xlabel() and r"\sigma_1" in bias.get_ylabel()
 
 
+def test_differences_stand_under_the_verdict_of_their_temperature(agreeing):
+    titles = [
+        x.get_title(loc="left") for x in plotting.differences_in_time(agreeing).axes
+    ]
+    said = [title.partition(": ")[2] for title in titles if ": " in title]
+    assert said == ["agrees", "bias only"]
+
+
 def test_an_n_that_is_compared_nowhere_is_in_no_panel_and_no_legend(agreeing):
     agreeing = agreeing.copy(deep=True)
     agreeing["linear"][0] = False

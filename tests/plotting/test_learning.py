@@ -140,6 +140,9 @@ def test_a_learning_curve_has_bands_of_theory_bars_of_samples_and_the_peak(curve
     verticals = [line for line in errors.lines if line.get_linestyle() == ":"]
     assert [line.get_xdata()[0] for line in verticals] == [8]
     assert errors.get_xscale() == "log" and accuracies.get_ylabel() == "test accuracy"
+    (variances,) = plotting.variance_against_examples(curve).axes
+    of_theory = labelled_lines(variances)["saddle point"].get_ydata()
+    np.testing.assert_array_equal(of_theory, curve.variance.isel(width=0)[:, 1])
     several = curve.isel(width=[0, 0]).assign_coords(width=[10, 20])
     with pytest.raises(ValueError, match=r"one width; select one of \[10, 20\]"):
         plotting.error_against_examples(several)

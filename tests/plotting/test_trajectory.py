@@ -17,6 +17,12 @@ def test_windows_show_the_first_tokens_of_one_overlap(orbits):
     assert "_{2}" in first.get_ylabel() and "token" in first.get_xlabel()
 
 
+def test_windows_show_any_observable_of_the_file(orbits):
+    figure = plotting.trajectory_windows(orbits, windows=(50,), observable="A")
+    first = orbits.A.isel(beta=0).sel(pattern=1).values[:50]
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), first)
+
+
 def test_a_window_longer_than_the_file_shows_all_of_it_once(orbits):
     figure = plotting.trajectory_windows(orbits, windows=(5000, 10_000))
     assert len(figure.axes) == 2
