@@ -68,6 +68,7 @@ EXAMPLES = {
     "statmech_attn.studies.files.running.work",
     "statmech_attn.tasks.hidden_markov.draw",
     "statmech_attn.training.transformer.initial",
+    "statmech_attn.training.one_shot_networks.OneShotNetworks",
 }
 
 

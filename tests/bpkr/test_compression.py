@@ -152,6 +152,7 @@ def of_pads(problem, many, T=0.3):
     return -(many.Y.size - problem.Y.size) * np.log(2 * np.pi * T) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs, heads", ((None, HEADS), (2, (2,))))
 def test_each_answer_is_that_of_all_examples(outputs, heads):
     problem, many, test, padded = compared(outputs, heads)
