@@ -64,6 +64,7 @@ def forward(
     Example:
         >>> import jax, jax.numpy as jnp
         >>> jax.config.update("jax_enable_x64", True)
+        >>> from statmech_attn.bpkr import heads_from_products
         >>> weights = draw_weights(jax.random.key(0), n_inputs=3, heads=(2, 2), width=5)
         >>> heads = heads_from_products([jnp.zeros((2, 3, 3))] * 2)
         >>> forward(weights, jnp.ones((5, 3, 4)), heads).shape
@@ -112,6 +113,7 @@ def forward_paths(
     Example:
         >>> import jax, jax.numpy as jnp
         >>> jax.config.update("jax_enable_x64", True)
+        >>> from statmech_attn.bpkr import attentioned_inputs, heads_from_products
         >>> weights = draw_weights(jax.random.key(0), n_inputs=3, heads=(2, 2), width=5)
         >>> heads = heads_from_products([jnp.zeros((2, 3, 3))] * 2)
         >>> x = jnp.ones((5, 3, 4))

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from statmech_attn import batches, comparison, dynamics, plotting, storage, studies
+from statmech_attn.cli import errors
 from statmech_attn.cli.arguments import AllowCode, Output, output_option, Overwrite
 from statmech_attn.cli.terminal import out
+from statmech_attn.reporting import line_of
 
 
 class Format(StrEnum):
@@ -163,10 +165,19 @@ def figure(
     formats = [form.value for form in format_ or (Format.png, Format.pdf)]
     dataset = figures.within(_read(file), range_ or [])
     chosen = figures.parts(dataset, only or [])
-    for name, picture in plotting.pictures(dataset, chosen):
-        figure = figures.resized(picture, inches)
-        for path in plotting.save(figure, output, name, formats, dpi):
-            out.say(f"wrote {path}")
+    try:
+        for name, picture in plotting.pictures(dataset, chosen):
+            figure = figures.resized(picture, inches)
+            for path in plotting.save(figure, output, name, formats, dpi):
+                out.say(f"wrote {path}")
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        if errors.raised_on_purpose(error):
+            raise
+        raise ValueError(
+            f"{file}: a picture cannot be drawn ({type(error).__name__}: "
+            f"{line_of(error)}): numbers of the file do not fit together, or this is "
+            "an error of statmech-attn; statmech-attn --debug shows where."
+        ) from error
 
 
 def info(

@@ -353,6 +353,19 @@ def test_codes_without_a_word(command, tmp_path, name, code):
     assert name in ended.said
 
 
+def test_numbers_that_no_picture_can_show(command, tmp_path):
+    """An error of a mean that is negative, in a file that is whole otherwise."""
+    path = tmp_path / "pruning.h5"
+    path.write_bytes(
+        (ROOT / "paper_figs/results/one_shot_pruning-laptop.h5").read_bytes()
+    )
+    negative = lambda file: file["accuracy_pruned_stderr"].write_direct(
+        np.full(file["accuracy_pruned_stderr"].shape, -1.0)
+    )
+    ended = command("figure", changed(path, negative), "-o", tmp_path).orderly()
+    assert ended.code == 1 and "pruning.h5: a picture cannot be drawn" in ended.said
+
+
 def altered(source: pathlib.Path, path: pathlib.Path, chance: random.Random) -> None:
     """A copy of a file with something of it changed."""
     content = bytearray(source.read_bytes())

@@ -31,6 +31,7 @@ PANELS = {  # of every function, for the data that it is given here
     "cumulative_pruning": (2, "one_shot_pruning"),
     "differences_in_time": (4, "agreeing"),
     "error_against_examples": (2, "curve"),
+    "variance_against_examples": (1, "curve"),
     "evidence_against_width": (1, "evident"),
     "evidence_and_validation": (2, "selected"),
     "exponent_map": (1, "plane"),
