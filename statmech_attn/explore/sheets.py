@@ -10,6 +10,7 @@ import copy
 import inspect
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ class Sheet:
         return self._once("offers", self._offers)
 
     def _offers(self) -> dict[str, Offer]:
-        with self.file.lock:
+        with self._locked():
             offers = _offers(self.file.dataset)
             compared = self._comparison()
             if compared is not None:
@@ -142,7 +143,7 @@ class Sheet:
         """
         dataset, picture, possible = self._offer(name)
         values = _chosen(possible, chosen)
-        with self.file.lock, DRAWING:
+        with self._locked(), DRAWING:
             if point is None:
                 number = chosen.get("page", chosen.get("temperature", 0))
                 _, page = list(picture.pages(dataset))[number]
@@ -188,6 +189,14 @@ class Sheet:
                 "",
             )
         )
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold all files that may be read, always in the same order."""
+        with ExitStack() as stack:
+            for file in sorted([self.file, *self.others], key=id):
+                stack.enter_context(file.lock)
+            yield
 
     def _offer(self, name: str) -> Offer:
         offers = self.offers()

@@ -548,7 +548,7 @@ def _has_data(mark: Mark) -> bool:
 
 
 def _thinned(y: np.ndarray, joined: bool) -> np.ndarray:
-    """Numbers of the points that are given; of a line, its extremes are kept."""
+    """Numbers of the points that are given; of a line, its extremes and its gaps."""
     if len(y) <= POINTS:
         return np.arange(len(y))
     if not joined:
@@ -556,8 +556,13 @@ def _thinned(y: np.ndarray, joined: bool) -> np.ndarray:
     each = -(-2 * len(y) // POINTS)
     chosen = set()
     for first in range(0, len(y), each):
-        part = np.nan_to_num(y[first : first + each])
-        chosen |= {first + int(part.argmin()), first + int(part.argmax())}
+        part = y[first : first + each]
+        finite = np.isfinite(part)
+        low, high = (np.where(finite, part, end) for end in (np.inf, -np.inf))
+        places = [low.argmin(), high.argmax()] if finite.any() else []
+        if not finite.all():
+            places.append(finite.argmin())
+        chosen |= {first + int(place) for place in places}
     return np.array(sorted(chosen))
 
 
