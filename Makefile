@@ -8,6 +8,7 @@
 # make docs-check the site without running them; as in `make docs`, warnings are errors
 # make docs-links every external link of the site; needs the internet
 # make bench      the benchmark tables
+# make bench-gpu  rates of a GPU beside two cores
 # make bench-peers  this package beside others, those that are installed
 # make reference  the tables of docs/keys.md and docs/hdf5.md, from the declarations
 # make budget     the lines by package of docs/decisions/lines_by_package.md
@@ -22,7 +23,7 @@ WORKERS ?= 2
 SPHINX = $(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-part lint docs docs-check docs-links bench bench-peers \
+.PHONY: demo test test-slow test-part lint docs docs-check docs-links bench bench-gpu bench-peers \
 	reference budget environment test-environment docs-environment clean
 
 demo: environment
@@ -57,10 +58,14 @@ docs-links: docs-environment
 	$(SPHINX) -b linkcheck -t unexecuted docs docs/build/links
 
 bench: environment
-	for file in $(filter-out benchmarks/peers.py,$(wildcard benchmarks/*.py)); do \
+	for file in $(filter-out benchmarks/peers.py benchmarks/gpu.py, \
+		$(wildcard benchmarks/*.py)); do \
 		$(VENV)/bin/python $$file || exit 1; done
 	$(VENV)/bin/python benchmarks/saddle.py --growth --output results/saddle_growth.h5
 	$(VENV)/bin/statmech-attn figure results/saddle_growth.h5 --output results
+
+bench-gpu: environment
+	$(VENV)/bin/python benchmarks/gpu.py --output results/gpu.h5
 
 bench-peers: environment
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python benchmarks/peers.py

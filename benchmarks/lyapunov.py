@@ -88,6 +88,27 @@ def spacing(exponents: int) -> int:
     return 1 if exponents <= FEW else 4
 
 
+def window(system_of, k: int):
+    """Sums for k exponents over a window of so many turns in each of its blocks."""
+
+    def measured(net, params, state, turns):
+        system = system_of(net, params)
+        lifted, frame = frames.start_frame(system, state, k)
+        lifted, frame, sums = lyapunov.measure(
+            system,
+            lifted,
+            frame,
+            lambda state: state.newest,
+            turns=0,
+            per_block=turns,
+            every=spacing(k),
+            blocks=lyapunov.BLOCKS,
+        )
+        return system.lower(lifted), frame, sums
+
+    return measured
+
+
 def stages(net, points: Points, plain: int = 8000, per_block: int = 100):
     """(name, steps, function that compiles a stage) for every row of the table.
 
@@ -112,23 +133,7 @@ def stages(net, points: Points, plain: int = 8000, per_block: int = 100):
         return compiled(dmft.advance, jnp.asarray(plain), native)
 
     def spectrum(system_of, k, turns, native=False):
-        def measured(net, params, state, turns):
-            system = system_of(net, params)
-            lifted, frame = frames.start_frame(system, state, k)
-            observe = lambda s: s.newest
-            lifted, frame, sums = lyapunov.measure(
-                system,
-                lifted,
-                frame,
-                observe,
-                turns=0,
-                per_block=turns,
-                every=spacing(k),
-                blocks=lyapunov.BLOCKS,
-            )
-            return system.lower(lifted), frame, sums
-
-        return compiled(measured, jnp.asarray(turns), native)
+        return compiled(window(system_of, k), jnp.asarray(turns), native)
 
     def general(k, turns):
         def one(net, params, state):

@@ -41,11 +41,25 @@ def main() -> None:
 
 
 def measured(size: str, precision, most: float, steps: int) -> None:
-    from statmech_attn.studies.one_shot.tables import PRESETS
+    """Print a line of the table."""
+    compiled, step, batch, done = timed(size, precision, steps)
+    print(
+        f"{size:<7} {precision:<9} {compiled:>10.1f} {1e3 * step:>8.2f} "
+        f"{batch / step:>8.0f} {done / 1e9:>11.2f} {done / step / 1e9:>9.1f} "
+        f"{most / 1e9:>7.0f} ({100 * done / step / most:.1f} %)",
+        flush=True,
+    )
+
+
+def timed(
+    size: str, precision, steps: int, **options
+) -> tuple[float, float, int, float]:
+    """Seconds of compilation and of a step, tasks of a step, and its operations."""
+    from statmech_attn.studies.one_shot.tables import ONE_SHOT_PRESETS
     from statmech_attn.tasks import one_shot
     from statmech_attn.training import initial, Minibatches, StochasticTrainer
 
-    preset = PRESETS[size]
+    preset = ONE_SHOT_PRESETS[size]
     setting = one_shot.Setting(channels=preset["task"]["channels"])
     choices = Minibatches(
         learning_rate=preset["run"]["learning_rate"],
@@ -53,6 +67,7 @@ def measured(size: str, precision, most: float, steps: int) -> None:
         block=10 * steps,
         validation_batches=1,
         precision=precision,
+        **options,
     )
     key = jax.random.key(0)
     weights = initial(key, n_inputs=setting.n_inputs, **preset["network"])
@@ -65,12 +80,7 @@ def measured(size: str, precision, most: float, steps: int) -> None:
     trainer.advance(state)
     step = (time.perf_counter() - clock) / steps
     done = 3 * choices.batch * flops(setting, **preset["network"])
-    print(
-        f"{size:<7} {precision:<9} {compiled:>10.1f} {1e3 * step:>8.2f} "
-        f"{choices.batch / step:>8.0f} {done / 1e9:>11.2f} {done / step / 1e9:>9.1f} "
-        f"{most / 1e9:>7.0f} ({100 * done / step / most:.1f} %)",
-        flush=True,
-    )
+    return compiled, step, choices.batch, done
 
 
 def flops(setting, *, heads, width: int, key_size: int) -> int:

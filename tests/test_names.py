@@ -39,6 +39,7 @@ SUBJECTS = {
     "dmft/floquet_cycles": "tests/dmft/floquet.json",
     # theories and simulations beside each other
     "cross/gpu": "a scan on a GPU beside the CPU",
+    "cross/gpu_programs": "programs for a GPU where there is none",
     "cross/one_shot_theory": "saddle point, exact law and weights",
     "cross/published_attractors": "what coexists in the published network",
     "cross/theory_simulation": "theory beside simulation",

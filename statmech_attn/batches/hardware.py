@@ -55,6 +55,20 @@ def on_cpu() -> bool:
     return available[0].platform == "cpu" and len(available) == 1
 
 
+def has_cuda(device: Any) -> bool:
+    """Whether a device is an NVIDIA GPU.
+
+    Args:
+        device: of JAX.
+
+    Example:
+        >>> import jax
+        >>> has_cuda(jax.devices("cpu")[0])
+        False
+    """
+    return "cuda" in device.client.platform_version.lower()
+
+
 def workers() -> int:
     """Batches computed at once: the usable cores of a CPU, one on an accelerator.
 

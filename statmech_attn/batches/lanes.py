@@ -24,7 +24,7 @@ from statmech_attn.reporting import size
 # An odd multiple of 8 doubles: whole AVX-512 vectors, and rows that do not all fall
 # into the same cache sets, as rows of 128 would.
 CPU_LANES = 136
-ACCELERATOR_LANES = 8192  # of each device at most
+ACCELERATOR_LANES = 131_072  # of each device at most
 SHARE = 0.4  # of the free memory of an accelerator for a batch; two may be on their way
 
 

@@ -11,7 +11,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from statmech_attn import extras
 from statmech_attn.batches.cached_property import once
-from statmech_attn.batches.hardware import devices, on_cpu, workers
+from statmech_attn.batches.hardware import devices, has_cuda, on_cpu, workers
 from statmech_attn.batches.runtime import FUSED, has_fused
 
 
@@ -116,15 +116,18 @@ def require_native() -> None:
     """Raise `ValueError` where there can be no native programs.
 
     Raises:
-        ValueError: llvmlite is not installed, or JAX computes on another device.
+        ValueError: llvmlite is not installed, or JAX computes on several devices, or
+            on one that is neither a CPU nor an NVIDIA GPU.
 
     Example:
         >>> with jax.default_device("cpu"):
         ...     require_native()
     """
-    if not on_cpu():
+    chosen = devices()
+    if not on_cpu() and not (len(chosen) == 1 and has_cuda(chosen[0])):
         raise ValueError(
-            'compiler = "llvm" makes programs for one CPU; set JAX_PLATFORMS=cpu.'
+            'compiler = "llvm" makes programs for one CPU or one NVIDIA GPU; set '
+            "JAX_PLATFORMS=cpu, or CUDA_VISIBLE_DEVICES=0."
         )
     try:
         from statmech_attn.native import Native  # noqa: F401
@@ -145,7 +148,8 @@ def _natively(
     from statmech_attn.native import Native, Unsupported
 
     try:
-        program = Native(native, examples, shared)
+        device = None if on_cpu() else devices()[0]
+        program = Native(native, examples, shared, device=device)
     except Unsupported as error:
         raise ValueError(
             f'compiler = "llvm" cannot take this system: {error}; use "xla".'
@@ -206,6 +210,7 @@ class Stage:
         else:
             assert function is not None
             compile = lambda n: Compiled(function, *examples(n), shared=shared)
+        self.lanes = lanes
         any_width |= function is None
         any_width &= (has_fused() or function is None) and on_cpu()
         narrow = [n for n in NARROW if n < lanes and any_width]

@@ -46,10 +46,16 @@ class Product:
 
 
 class Arithmetic:
-    """Operations on elements, written by a builder of LLVM."""
+    """Operations on elements, written by a builder of LLVM.
 
-    def __init__(self, module: ir.Module, lanes: int):
-        self.module, self.lanes = module, lanes
+    Args:
+        module: that the functions are declared in.
+        lanes: of a vector.
+        library: how the mathematical library calls a function of a name of C.
+    """
+
+    def __init__(self, module: ir.Module, lanes: int, library: str = "{}"):
+        self.module, self.lanes, self._library = module, lanes, library
         self.builder: Any = None  # of the block that is being written
         self.size = 0  # operations written so far
 
@@ -139,7 +145,7 @@ class Arithmetic:
     def remainder(self, x, y, type):
         if type is not DOUBLE:
             return self._whole_divided(x, y, type)[1]
-        return self.builder.frem(*self.alike(x, y, type=type))
+        return self.external("fmod", x, y)
 
     def _whole_divided(self, x, y, type):
         """Quotient, towards zero, and rest; by 0 they are -1 and x, as in XLA."""
@@ -238,7 +244,10 @@ class Arithmetic:
             self.compare(">", y, last, type),
             BOOL,
         )
-        places = self.select(beyond, last if how == "ashr" else 0, y, type)
+        # LLVM's PTX has the low half of a place where it may leave out the choice.
+        places = self.logical("and", y, last, type)
+        if how == "ashr":
+            places = self.select(beyond, last, places, type)
         moved = getattr(self.builder, how)(*self.alike(x, places, type=type))
         return moved if how == "ashr" else self.select(beyond, 0, moved, type)
 
@@ -285,8 +294,8 @@ class Arithmetic:
         return self.builder.call(self._declared(full, types, result), values)
 
     def external(self, name: str, *elements) -> Value:
-        """A function of the system's mathematical library, lane by lane."""
-        values = self.alike(*elements, type=DOUBLE)
+        """A function of the mathematical library, lane by lane."""
+        name, values = self._library.format(name), self.alike(*elements, type=DOUBLE)
         function = self._declared(name, [DOUBLE] * len(values), DOUBLE)
         if not isinstance(values[0].type, ir.VectorType):
             return self.builder.call(function, values)

@@ -43,8 +43,14 @@ Elements = np.ndarray  # of objects, see the module
 class Emitter(Functions):
     """Writes the operations of a jaxpr where its builder stands."""
 
-    def __init__(self, module: ir.Module, lanes: int, rules: Mapping[str, Callable]):
-        super().__init__(module, lanes)
+    def __init__(
+        self,
+        module: ir.Module,
+        lanes: int,
+        rules: Mapping[str, Callable],
+        library: str = "{}",
+    ):
+        super().__init__(module, lanes, library)
         self.rules = rules
         self.streams: dict[Any, Callable] = {}  # results of loops stored while they run
 

@@ -1,4 +1,4 @@
-"""Machine code of native programs, stored beside the programs of XLA.
+"""Machine code of native programs: optimised by LLVM, stored beside XLA's programs.
 
 An entry is named by a digest of what the code depends on: the text of the program, the
 processor, LLVM, and the passes.  It begins with a digest of the code itself, so that an
@@ -13,10 +13,31 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
+import llvmlite
+import llvmlite.binding as llvm
 
 
+PASSES = dict(loop_vectorization=False, slp_vectorization=False, loop_unrolling=False)
+VERSIONS = (llvmlite.__version__, str(llvm.llvm_version_info))
 FOLDER = "llvm"  # below the store of JAX
 DIGEST = hashlib.sha256
+
+
+def optimised(module: llvm.ModuleRef, machine: llvm.TargetMachine, level: int):
+    """A module after the passes of LLVM that straight-line code gains from.
+
+    Args:
+        module: that is changed.
+        machine: for which.
+        level: of optimisation.
+    """
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    for name, on in PASSES.items():
+        setattr(options, name, on)
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    return module
 
 
 def machine_code(parts: Sequence[str], compile: Callable[[], bytes]) -> bytes:
@@ -26,12 +47,13 @@ def machine_code(parts: Sequence[str], compile: Callable[[], bytes]) -> bytes:
     every process compiles.
 
     Args:
-        parts: all that the code depends on.
+        parts: all that the code depends on, beside LLVM and its passes.
         compile: makes it.
     """
     folder = _folder()
     if folder is None:
         return compile()
+    parts = (*parts, *VERSIONS, str(PASSES))
     path = folder / DIGEST("\0".join(parts).encode()).hexdigest()
     code = _read(path)
     if code is None:

@@ -1,21 +1,17 @@
 """A function of batches as a program of LLVM: `Native`, beside `programs.Compiled`.
 
-Lanes go through the program in blocks of a few, one block after the other, so that
-states and frames stay in registers and in the first cache.  Numbers do not depend on
-the number of lanes, on their blocks, or on the processor.
+On a processor lanes go through the program in blocks of a few, one block after the
+other, and on a GPU each in a thread of its own, so that states and frames stay in
+registers and in the first cache.  Numbers do not depend on the number of lanes, on
+their blocks, or on what computes them.
 """
 
-import ctypes
 import math
-import re
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 from jax.extend.core import Literal
 from llvmlite import ir
@@ -30,13 +26,12 @@ from statmech_attn.native.emitter import (
     TRACED,
     Unsupported,
 )
-from statmech_attn.native.machine_code import machine_code
+from statmech_attn.native.gpu import Gpu
+from statmech_attn.native.processor import Processor
 from statmech_attn.native.rules import RULES
 
 
 NAME = "blocks"
-LEVEL = 2  # of optimisation
-PASSES = dict(loop_vectorization=False, slp_vectorization=False, loop_unrolling=False)
 BYTE, POINTER = ir.IntType(8), ir.PointerType()
 
 
@@ -49,7 +44,8 @@ class Native:
         function: of batches; of operations that `Emitter` knows.
         examples: its arguments for a batch of a given number of lanes.
         shared: how many of the first arguments belong to all lanes as a whole.
-        lanes: of a block.
+        lanes: of a block of a processor.
+        device: an NVIDIA GPU; None for the processor.
 
     Raises:
         Unsupported: the function has operations that cannot be written so.
@@ -69,15 +65,18 @@ class Native:
         examples: Callable[[int], tuple],
         shared: int = 0,
         lanes: int = 8,
+        device: Any = None,
     ):
         clock, processors = time.perf_counter(), time.process_time()
-        self.lanes = lanes
+        self._machine: Any = Processor(lanes) if device is None else Gpu(device)
+        self.lanes = self._machine.lanes
         shapes = jax.tree.map(_shape, examples(TRACED))
         closed, out = jax.make_jaxpr(function, return_shape=True)(*shapes)
         self._structure = jax.tree.structure(out)
         self._inputs = [_place(v) for v in closed.jaxpr.invars]
         self._outputs = [_place(v) for v in closed.jaxpr.outvars]
-        self._run = _Loaded(_written(closed, lanes))
+        n_arrays = len(self._inputs) + len(self._outputs)
+        self._machine.load(_written(closed, self._machine), NAME, n_arrays)
         self.seconds = time.perf_counter() - clock
         self.seconds = min(self.seconds, time.process_time() - processors)
 
@@ -87,7 +86,7 @@ class Native:
         Args:
             lanes: of the batch.
         """
-        shapes = [jax.ShapeDtypeStruct(p.shape(lanes), p.dtype) for p in self._outputs]
+        shapes = [place.struct(lanes) for place in self._outputs]
         return jax.tree.unflatten(self._structure, shapes)
 
     def bytes(self, lanes: int) -> int:
@@ -100,22 +99,22 @@ class Native:
         return sum(p.dtype.itemsize * math.prod(p.shape(lanes)) for p in places)
 
     def __call__(self, *args: Any) -> Any:
-        leaves = [
-            np.ascontiguousarray(x, place.dtype)
-            for x, place in zip(jax.tree.leaves(args), self._inputs, strict=True)
-        ]
+        leaves, machine = jax.tree.leaves(args), self._machine
         points = next(
-            x.shape[p.axis]
+            np.shape(x)[p.axis]
             for x, p in zip(leaves, self._inputs, strict=True)
             if p.axis is not None
         )
-        if points % self.lanes:
-            filled = -(-points // self.lanes) * self.lanes
-            pad = lambda x, p: _padded(x, p.axis, filled)
-            leaves = list(map(pad, leaves, self._inputs))
         count = -(-points // self.lanes) * self.lanes
-        results = [np.empty(p.shape(count), p.dtype) for p in self._outputs]
-        self._run(leaves + results, count)
+        if count != points:
+            pad = lambda x, p: _padded(np.asarray(x), p.axis, count)
+            leaves = list(map(pad, leaves, self._inputs))
+        given = [
+            machine.placed(x, p.dtype)
+            for x, p in zip(leaves, self._inputs, strict=True)
+        ]
+        results = machine.blank([p.struct(count) for p in self._outputs])
+        machine(given + results, count)
         if count != points:
             results = [
                 x if p.axis is None else x[..., :points]
@@ -134,6 +133,9 @@ class _Place:
     def shape(self, lanes: int) -> tuple[int, ...]:
         return tuple(lanes if n == TRACED else n for n in self._shape)
 
+    def struct(self, lanes: int) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(self.shape(lanes), self.dtype)
+
 
 def _place(variable) -> _Place:
     return _Place(variable.aval.shape, np.dtype(variable.aval.dtype))
@@ -151,28 +153,24 @@ def _padded(x: np.ndarray, axis: int | None, count: int) -> np.ndarray:
     return np.pad(x, widths, mode="edge")
 
 
-def _written(closed, lanes: int) -> str:
-    """The program in LLVM's language: void blocks(arrays, number of lanes)."""
+def _written(closed, machine: Processor | Gpu) -> str:
+    """The program in LLVM's language: void blocks(arrays ..., number of lanes)."""
     module = ir.Module(NAME)
-    module.triple = llvm.get_process_triple()
-    type = ir.FunctionType(ir.VoidType(), [POINTER, INT64])
+    jaxpr = closed.jaxpr
+    variables = [*jaxpr.invars, *jaxpr.outvars]
+    type = ir.FunctionType(ir.VoidType(), [POINTER] * len(variables) + [INT64])
     function = ir.Function(module, type, NAME)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    emitter = Emitter(module, lanes, RULES)
+    emitter = Emitter(module, machine.lanes, RULES, machine.library)
     emitter.builder = builder
-    jaxpr = closed.jaxpr
-    arrays, count = function.args
-    variables = [*jaxpr.invars, *jaxpr.outvars]
-    addresses = [
-        builder.load(builder.gep(arrays, [INT64(i)], source_etype=POINTER), typ=POINTER)
-        for i in range(len(variables))
-    ]
+    *addresses, count = function.args
+    start, stride = machine.begin(function, builder)
     entry = builder.block
     head, body, end = map(function.append_basic_block, ("lanes", "block", "end"))
     builder.branch(head)
     builder.position_at_end(head)
     first = builder.phi(INT64)
-    first.add_incoming(INT64(0), entry)
+    first.add_incoming(start, entry)
     builder.cbranch(builder.icmp_signed("<", first, count), body, end)
     builder.position_at_end(body)
     places = [
@@ -189,11 +187,11 @@ def _written(closed, lanes: int) -> str:
     for elements, place in zip(results, outputs, strict=True):
         if elements is not None:
             place.store(0, elements)
-    first.add_incoming(builder.add(first, INT64(lanes)), builder.block)
+    first.add_incoming(builder.add(first, stride), builder.block)
     builder.branch(head)
     builder.position_at_end(end)
     builder.ret_void()
-    return _with_wide_vectors(str(module), lanes)
+    return str(module)
 
 
 class _Array:
@@ -261,58 +259,3 @@ def _only_returned(variable, jaxpr) -> bool:
 def _alignment(type: Type) -> int:
     element = type.element if isinstance(type, ir.VectorType) else type
     return 1 if element is BYTE else element.width // 8 if element is INT32 else 8
-
-
-def _with_wide_vectors(text: str, lanes: int) -> str:
-    """Let LLVM use vectors of 512 bits also where it prefers shorter ones."""
-    define = re.compile(rf'^(define void @"?{NAME}"?\([^)]*\))', re.MULTILINE)
-    text = define.sub(r"\1 #0", text)
-    return (
-        f'{text}\nattributes #0 = {{ "prefer-vector-width"="512" '
-        f'"min-legal-vector-width"="512" }}\n'
-    )
-
-
-def _compiled(text: str, machine) -> bytes:
-    """Machine code of a program, as an object file."""
-    module = llvm.parse_assembly(text)
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
-    for name, on in PASSES.items():
-        setattr(options, name, on)
-    passes = llvm.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(module, passes)
-    return machine.emit_object(module)
-
-
-class _Loaded:
-    """A program in machine code of this processor."""
-
-    _lock = threading.Lock()
-    _ready = False
-
-    def __init__(self, text: str):
-        with _Loaded._lock:
-            if not _Loaded._ready:
-                llvm.initialize_native_target()
-                llvm.initialize_native_asmprinter()
-                _Loaded._ready = True
-            cpu = llvm.get_host_cpu_name()
-            features = llvm.get_host_cpu_features().flatten()
-            machine = llvm.Target.from_default_triple().create_target_machine(
-                cpu=cpu, features=features, opt=LEVEL
-            )
-            versions = llvmlite.__version__, str(llvm.llvm_version_info)
-            parts = (text, cpu, features, *versions, f"{LEVEL} {PASSES}")
-            code = machine_code(parts, lambda: _compiled(text, machine))
-            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-            self._engine.finalize_object()
-            address = self._engine.get_function_address(NAME)
-        signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-        self._function = signature(address)
-
-    def __call__(self, arrays: list[np.ndarray], count: int) -> None:
-        """Run it; other threads go on meanwhile."""
-        addresses = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
-        self._function(ctypes.addressof(addresses), count)

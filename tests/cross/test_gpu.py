@@ -17,7 +17,7 @@ import pytest
 
 from statmech_attn import dmft
 from statmech_attn.batches import Compiled, limited
-from statmech_attn.dynamics import PHASES
+from statmech_attn.dynamics import PHASES, phases
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
 
 
@@ -40,14 +40,13 @@ def cpu():
 
 
 def start():
-    """Points on their attractors, made on the CPU, as plain arrays."""
+    """Points on their attractors, made on the CPU."""
     file = dmft.load("poclopez-pe2")
     with jax.default_device(cpu()):
         net = dmft.network(file.patterns, context=file.context)
         params = dmft.parameters(BETAS, file.gamma, file.epsilon)
         state = dmft.from_checkpoint(net, params, file)
-        state = dmft.advance(net, params, state, 20_000)
-    return jax.tree.map(np.asarray, (net, Points(params, state)))
+        return net, Points(params, dmft.advance(net, params, state, 20_000))
 
 
 def orbit(device, net, points, function=dmft.step):
@@ -114,6 +113,29 @@ def test_a_gpu_follows_the_orbits_of_the_cpu():
     assert_close(
         orbit(cpu(), net, points), orbit(device, net, points), bounds(net, points)
     )
+
+
+@pytest.mark.parametrize("exponents", [0, 4])
+def test_a_native_program_has_the_bits_of_the_cpu(exponents):
+    """Every state, frame and sum of a window; products are fused alike in both."""
+    device = gpu_or_skip()
+    pytest.importorskip("llvmlite", exc_type=ImportError)
+    from statmech_attn.native import Native
+
+    net, points = start()
+    system, number = dmft.system(net), np.asarray(300 if exponents else 20_000)
+
+    def window(net, params, state, number):
+        if not exponents:
+            return dmft.advance(net, params, state, number)
+        map = system.beside(params)
+        return phases.measure(map, state, system.seen, exponents, number, 4, 1)
+
+    given = lambda lanes: (net, *points.take(np.zeros(lanes, int)), number)
+    one = Native(window, given, shared=1)(net, *points, number)
+    other = Native(window, given, shared=1, device=device)(net, *points, number)
+    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_array_equal(x, np.asarray(y))
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from statmech_attn.native import machine_code
 
 
 pytest.importorskip("llvmlite", exc_type=ImportError)
-program = pytest.importorskip("statmech_attn.native.program", exc_type=ImportError)
+processor = pytest.importorskip("statmech_attn.native.processor", exc_type=ImportError)
 PER_STEP = 1e-13
 
 
@@ -211,7 +211,7 @@ def test_machine_code_is_compiled_once(store, monkeypatch):
     """A second program, as of another process, is read; another text is not it."""
     x = np.linspace(0, 1, 8)
     expected = of_lanes(logistic, x)
-    monkeypatch.setattr(program, "_compiled", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(processor, "optimised", lambda *_: pytest.fail("compiled"))
     assert (of_lanes(logistic, x) == expected).all()
     assert len(list(store.iterdir())) == 1
     with pytest.raises(pytest.fail.Exception, match="compiled"):
@@ -220,8 +220,7 @@ def test_machine_code_is_compiled_once(store, monkeypatch):
 
 def test_code_of_another_processor_is_another(store, monkeypatch):
     of_lanes(logistic, np.zeros(8))
-    processor = lambda: "x86-64"
-    monkeypatch.setattr(program.llvm, "get_host_cpu_name", processor)
+    monkeypatch.setattr(processor.llvm, "get_host_cpu_name", lambda: "x86-64")
     of_lanes(logistic, np.zeros(8))
     assert len(list(store.iterdir())) == 2
 

@@ -21,7 +21,8 @@ PATIENCE = 4  # rounds in which the frame of a window gains a factor of two on a
 def stage(system: System, exponents: int, points: Points, lanes: int) -> Stage:
     """The compiled round of a batch of cycles, with one guard beside the frame."""
     arrays, system_of = system.split()
-    dimension = _coordinates(system, points.take(np.zeros(1, int))).shape[0]
+    width = min(LANES, lanes) if on_cpu() else lanes
+    dimension = _coordinates(system, points.take(np.zeros(1, int)), width).shape[0]
     columns = min(exponents + 1, dimension)
     kicks = np.zeros((cycles.SPREAD, dimension, 1 + columns))
     examples = lambda lanes: (
@@ -37,14 +38,13 @@ def stage(system: System, exponents: int, points: Points, lanes: int) -> Stage:
         map = system_of(arrays).beside(params)
         return cycles.go_round(map, state, vector, frame, kicks, period)
 
-    width = min(LANES, lanes) if on_cpu() else lanes
     return Stage(once, examples, width, shared=2, any_width=system.any_width)
 
 
-def _coordinates(system: System, points: Points) -> np.ndarray:
+def _coordinates(system: System, points: Points, lanes: int) -> np.ndarray:
     """Coordinates (dim, points) of states; of so many at a time, to compile once."""
     parts = []
-    for chosen, real in batches(np.arange(points.size), LANES):
+    for chosen, real in batches(np.arange(points.size), lanes):
         params, state = jax.tree.map(jnp.asarray, tuple(points.take(chosen)))
         parts.append(np.asarray(system.beside(params).vector(state))[:, :real])
     return np.concatenate(parts, axis=1)
@@ -68,7 +68,7 @@ def with_cycles(
     if not cyclic.size:
         return verdicts
     places = Points(params, bends.state).take(cyclic)
-    vectors = _coordinates(system, places)
+    vectors = _coordinates(system, places, stage.lanes)
     guarded = min(k + 1, len(vectors))
     arrays, _ = system.split()
     frame = frames.completed(np.asarray(bends.frame)[..., cyclic], guarded)

@@ -26,6 +26,7 @@ from statmech_attn.batches import (
 from statmech_attn.dynamics import cycles, lyapunov, phases
 from statmech_attn.dynamics.diagrams import cycle_exponents
 from statmech_attn.dynamics.diagrams.points import Bend, gather, Points, put, Verdicts
+from statmech_attn.dynamics.diagrams.sections import Sections
 from statmech_attn.dynamics.finite_exponents import finite_exponents
 from statmech_attn.dynamics.options import Plan
 from statmech_attn.dynamics.systems import as_system, System
@@ -163,6 +164,7 @@ class Scan:
         )
         self.advance = stage(self._advanced, number)
         self.record = stage(self._recorded)
+        self.sections = Sections(self.plan, self.lanes, SEGMENT)
         if self.plan.exponents:
             window = self._measured if native else self._windowed
             self.examine = stage(window, number, cap, judge=self._judged)
@@ -360,7 +362,7 @@ class Scan:
 
     def working_memory(self) -> int:
         """Bytes that one batch needs while it is computed."""
-        stages = [self.advance, self.record]
+        stages = [self.advance, self.record, self.sections]
         if self.plan.exponents:
             stages += [self.examine, self.cycle]
         return max(stage.bytes for stage in stages)
@@ -437,27 +439,21 @@ class Scan:
         """
         plan, state, lanes = self.plan, points.starts, points.size
         steps = plan.steps if steps is None else steps
-        hits = SectionBuffer(plan.section_samples, lanes)
+        samples = self.sections.buffer(lanes)
         strobe = np.full((plan.strobe_samples, lanes), np.nan)
-        last = np.empty((2, 0, lanes))
         for first_step in range(0, steps, SEGMENT):
             if stop.is_set():
                 break
             state, observed = self.record(lanes, self.arrays, points.params, state)
             first, second, clock = observed
             length = min(SEGMENT, steps - first_step)
-            first, second = np.asarray(first)[:length], np.asarray(second)[:length]
-            if plan.section_tolerance is None:
-                pair = np.concatenate([last, [first, second]], axis=1)
-                hits.add(*crossings(pair[0], pair[1], plan.level))
-                last = pair[:, -1:]
-            else:
-                hits.add(first, np.abs(second - plan.level) < plan.section_tolerance)
+            samples.add(first, second, length)
             at_zero = np.asarray(clock)[:length] % self.drive_period == 0
-            recent = np.concatenate([strobe, first[at_zero]])
+            latest = np.flatnonzero(at_zero)[-plan.strobe_samples :]
+            recent = np.concatenate([strobe, np.asarray(first[latest])])
             strobe = recent[len(recent) - plan.strobe_samples :]
             tick(length)
-        return state, hits.values, hits.count, strobe
+        return state, samples.values, samples.count, strobe
 
 
 class Outcome(NamedTuple):
@@ -567,36 +563,3 @@ def classified(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts
         scan.cycle, scan.system, points.params, last.bends, last.verdicts
     )
     return last.points, verdicts
-
-
-def crossings(values, on, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Values (time, lanes) where `on` crosses the level from below, interpolated.
-
-    Returns:
-        values between neighbouring times, (time - 1, lanes), and where there is one.
-
-    Example:
-        >>> import numpy as np
-        >>> crossings(np.array([[0.0], [1.0]]), np.array([[-1.0], [3.0]]), 0.0)
-        (array([[0.25]]), array([[ True]]))
-    """
-    before, after = on[:-1] - level, on[1:] - level
-    crossed = (before < 0) & (after >= 0)
-    share = -before / np.where(crossed, after - before, 1.0)
-    return values[:-1] + share * np.diff(values, axis=0), crossed
-
-
-class SectionBuffer:
-    """The first `samples` values of each lane, NaN-padded, and how many there were."""
-
-    def __init__(self, samples: int, lanes: int):
-        self.values = np.full((samples, lanes), np.nan)
-        self.count = np.zeros(lanes, int)
-
-    def add(self, values: np.ndarray, hit: np.ndarray) -> None:
-        """Append the values (time, lane) where `hit`."""
-        times, lanes = np.nonzero(hit)
-        rank = np.cumsum(hit, axis=0)[times, lanes] - 1 + self.count[lanes]
-        fits = rank < len(self.values)
-        self.values[rank[fits], lanes[fits]] = values[times[fits], lanes[fits]]
-        self.count += hit.sum(axis=0)

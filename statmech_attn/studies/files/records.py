@@ -99,9 +99,25 @@ BENCHMARK = Variables(
             Variable(name, name, f"{name} of the problem", "1", symbol),
             Variable(f"seconds_{name}", name, "time of a solution", "s", "t"),
             Variable(
-                f"cpu_{name}", name, "time of all threads", "s", "t_cpu", group=""
+                f"cpu_{name}", name, "time of all threads", "s", "t_cpu", group="growth"
             ),
             Variable(f"steps_{name}", name, "Newton steps", "1", "n"),
         )
-    )
+    ),
+    Variable("task", "measurement", "what was computed", "1", group="gpu"),
+    Variable(
+        "batch", "measurement", "points, runs or tasks at once", "1", "n", group="gpu"
+    ),
+    Variable("rate_gpu", "measurement", "rate of a GPU", "s-1", group="gpu"),
+    Variable("rate_cores", "measurement", "rate of cores of a CPU", "s-1", group="gpu"),
+    Variable(
+        "share_of_peak",
+        "measurement",
+        "operations over those of a product of matrices in the same time",
+        "1",
+        group="gpu",
+    ),
+    Variable(
+        "memory_gpu", "measurement", "most memory taken so far", "byte", group="gpu"
+    ),
 )

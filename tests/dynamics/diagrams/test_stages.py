@@ -12,7 +12,6 @@ from statmech_attn.dynamics.diagrams.stages import (
     Points,
     run,
     Scan,
-    SectionBuffer,
 )
 
 
@@ -182,17 +181,6 @@ def test_section_samples_are_the_orbit_on_the_section(published):
         assert np.isnan(outcome.section[i, kept:]).all()
         assert np.allclose(outcome.strobe[i], m[at_zero, 0, i][-5:], atol=1e-9)
     assert outcome.section_count.max() > 16
-
-
-def test_section_buffer_keeps_the_first_and_counts_all():
-    buffer = SectionBuffer(3, 2)
-    values = np.arange(10.0).reshape(5, 2)
-    hit = np.array([[1, 0], [1, 0], [0, 1], [1, 0], [1, 0]], bool)
-    buffer.add(values, hit)
-    buffer.add(values, hit)
-    assert buffer.count.tolist() == [8, 2]
-    assert buffer.values[:, 0].tolist() == [0.0, 2.0, 6.0]
-    assert buffer.values[:2, 1].tolist() == [5.0, 5.0] and np.isnan(buffer.values[2, 1])
 
 
 @pytest.mark.slow
