@@ -18,7 +18,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from llvmlite import ir
 
 from statmech_attn.native.arithmetic import (
@@ -37,6 +37,7 @@ from statmech_attn.native.functions import Functions
 TRACED = 1009  # lanes while a function is traced
 WRITTEN_OUT = 16  # turns of a loop that only adds up rows of arrays
 LONGEST = 1024  # numbers of a loop that are kept for later operations
+JAXPRS = (ClosedJaxpr, Jaxpr)  # one class since jax 0.12
 Elements = np.ndarray  # of objects, see the module
 
 
@@ -71,21 +72,21 @@ class Emitter(Functions):
                 raise Unsupported(f"it uses {equation.primitive.name}")
             try:
                 results = rule(self, equation, *map(read, equation.invars))
-            except KeyError as error:  # of the parameters of another version of JAX
-                name = equation.primitive.name
-                raise Unsupported(f"it uses {name}, without its {error}") from None
+            except Unsupported:
+                raise
+            except Exception as error:  # another version of JAX may write anything
+                said = " ".join(f"{type(error).__name__}: {error}".split())
+                raise Unsupported(
+                    f"it uses {equation.primitive.name} as JAX {jax.__version__} "
+                    f"writes it, which cannot be read ({said})"
+                ) from error
             for variable, result in zip(equation.outvars, results, strict=True):
                 values[variable] = result
         return [read(atom) for atom in jaxpr.outvars]
 
     def inlined(self, equation, *arguments):
-        params = equation.params
-        closed = next(
-            params[name]
-            for name in ("jaxpr", "call_jaxpr", "fun_jaxpr")
-            if name in params
-        )
-        jaxpr, constants = opened(closed)
+        (called,) = (x for x in equation.params.values() if isinstance(x, JAXPRS))
+        jaxpr, constants = opened(called)
         return self.run(jaxpr, constants, arguments)
 
     # Loops
@@ -131,11 +132,13 @@ class Emitter(Functions):
 
     def while_loop(self, equation, *arguments):
         params = equation.params
-        n_condition, n_body = params["cond_nconsts"], params["body_nconsts"]
+        condition, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
+        n_condition, n_body = (
+            len(jaxpr.invars) - len(equation.outvars) for jaxpr, _ in (condition, body)
+        )
         of_condition = list(arguments[:n_condition])
         of_body = list(arguments[n_condition : n_condition + n_body])
         first = arguments[n_condition + n_body :]
-        condition, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
         (predicate,) = condition[0].outvars
         if predicate.aval.shape:
             raise Unsupported("a loop ends at another step in each lane")
@@ -149,10 +152,9 @@ class Emitter(Functions):
     def scan(self, equation, *arguments):
         params = equation.params
         length, (body, constants) = params["length"], opened(params["jaxpr"])
-        if "ft_in" in params:  # since jax 0.12
-            n_fixed, n_carry, _ = map(len, params["ft_in"].unpack())
-        else:
-            n_fixed, n_carry = params["num_consts"], params["num_carry"]
+        n_carry = len(body.outvars) - _stacked(equation.outvars, body.outvars)
+        n_moving = n_carry + _stacked(equation.invars, body.invars)
+        n_fixed = len(arguments) - n_moving
         fixed = list(arguments[:n_fixed])
         first = arguments[n_fixed : n_fixed + n_carry]
         stacked = arguments[n_fixed + n_carry :]
@@ -431,6 +433,12 @@ def opened(closed) -> tuple[Any, list]:
     """A jaxpr and its constants, as elements."""
     jaxpr = getattr(closed, "jaxpr", closed)
     return jaxpr, [elements_of(x) for x in getattr(closed, "consts", ())]
+
+
+def _stacked(outside: Sequence, inside: Sequence) -> int:
+    """How many variables of a loop are rows of arrays outside: with an axis more."""
+    pairs = zip(outside, inside, strict=True)
+    return sum(len(a.aval.shape) > len(b.aval.shape) for a, b in pairs)
 
 
 def elements_of(x: Any) -> Elements:

@@ -4,6 +4,7 @@ XLA takes subnormal numbers for zeros, here and in its results, and is not asked
 """
 
 import itertools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -537,12 +538,54 @@ def test_an_operation_that_is_not_known_is_named_in_one_line(function, name):
     assert "\n" not in str(refusal.value)
 
 
-def test_parameters_of_another_jax_are_refused_by_name(monkeypatch):
+@pytest.mark.parametrize("parameter", ["num_consts", "ft_in"])
+def test_what_another_jax_writes_is_refused_by_name(monkeypatch, parameter):
+    """Whatever reading it ends in; the first error stays at hand for `--debug`."""
+
     def renamed(emitter, equation, x):
-        return [x, equation.params["num_consts"]]
+        return [x, equation.params[parameter]]
 
     monkeypatch.setitem(rules.RULES, "neg", renamed)
-    with pytest.raises(
-        native.Unsupported, match="it uses neg, without its 'num_consts'"
+    reason = f"it uses neg as JAX .* cannot be read .KeyError: '{parameter}'."
+    with pytest.raises(native.Unsupported, match=reason) as refusal:
+        of_lanes(lambda x: jax.jit(lax.neg)(x), np.ones(8))
+    assert "\n" not in str(refusal.value)
+    assert isinstance(refusal.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_loops_are_read_from_their_variables(monkeypatch, reverse):
+    """What is fixed, carried or stacked, whatever JAX calls the numbers of these."""
+
+    def function(x):
+        def turn(carry, row):
+            y, n = carry
+            return (jnp.sin(y) * row + x[0], n + 1), (y, row * n)
+
+        (y, n), records = lax.scan(turn, (x[1], 0), x, reverse=reverse)
+        (y, n) = lax.while_loop(
+            lambda c: c[1] < n + 3, lambda c: (c[0] * x[2], c[1] + 1), (y, n)
+        )
+        return y, n, records
+
+    def without_numbers(rule):
+        def read(emitter, equation, *arguments):
+            params = {
+                name: equation.params[name]
+                for name in ("reverse", "length", "jaxpr", "cond_jaxpr", "body_jaxpr")
+                if name in equation.params
+            }
+            variables = dict(invars=equation.invars, outvars=equation.outvars)
+            known = types.SimpleNamespace(params=params, **variables)
+            return rule(emitter, known, *arguments)
+
+        return read
+
+    for name in ("scan", "while"):
+        monkeypatch.setitem(rules.RULES, name, without_numbers(rules.RULES[name]))
+    x = np.random.default_rng(0).normal(size=(4, 8))
+    result, expected = of_lanes(function, x), function(x)
+    for one, other in zip(
+        jax.tree.leaves(result), jax.tree.leaves(expected), strict=True
     ):
-        of_lanes(lax.neg, np.ones(8))
+        np.testing.assert_allclose(one, other, rtol=1e-13)
