@@ -66,6 +66,7 @@ SUBJECTS = {
     "dynamics/continuation/network": "continuation of the network",
     "dynamics/indicators": "dimension, finite-time exponents, alignment",
     "explore/browser": "the page in a browser",
+    "native/systems": "systems of the package and its examples",
     "plotting/figure_options": "options of the command figure",
     "plotting/own_systems": "pictures of one's own system",
     "scan/bits": "the same bits however a run is cut",

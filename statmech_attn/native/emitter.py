@@ -37,6 +37,7 @@ from statmech_attn.native.functions import Functions
 TRACED = 1009  # lanes while a function is traced
 WRITTEN_OUT = 16  # turns of a loop that only adds up rows of arrays
 LONGEST = 1024  # numbers of a loop that are kept for later operations
+UNREAD = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 JAXPRS = (ClosedJaxpr, Jaxpr)  # one class since jax 0.12
 Elements = np.ndarray  # of objects, see the module
 
@@ -74,7 +75,7 @@ class Emitter(Functions):
                 results = rule(self, equation, *map(read, equation.invars))
             except Unsupported:
                 raise
-            except Exception as error:  # another version of JAX may write anything
+            except UNREAD as error:
                 said = " ".join(f"{type(error).__name__}: {error}".split())
                 raise Unsupported(
                     f"it uses {equation.primitive.name} as JAX {jax.__version__} "
@@ -340,6 +341,32 @@ class Emitter(Functions):
         places = places[tuple(lanes)]
         return [array(places.shape, [flat[i] for i in places.flat])]
 
+    def scattered(self, equation, elements, indices, updates, function):
+        """Scatter that combines: what a gather takes to a place is put there."""
+        if not all(map(number, indices.flat)):
+            raise Unsupported("an index is computed in the program")
+        shapes = [v.aval.shape for v in equation.invars]
+        if TRACED in shapes[1]:
+            raise Unsupported("an index differs between lanes")
+        places, dtype = array(shapes[1], indices.flat), equation.invars[1].aval.dtype
+        add = functools.partial(
+            jax.lax.scatter_add,
+            jax.numpy.zeros(shapes[0]),
+            jax.numpy.asarray(places.tolist(), dtype),
+            dimension_numbers=equation.params["dimension_numbers"],
+            mode=equation.params["mode"],
+        )
+        transposed = jax.linear_transpose(add, jax.numpy.zeros(shapes[2]))
+        numbered = 1.0 + np.arange(elements.size).reshape(elements.shape)
+        (targets,) = transposed(np.broadcast_to(numbered, shapes[0]).copy())
+        lanes = [slice(0, 1) if n == TRACED else slice(None) for n in shapes[2]]
+        type, result = scalar_type(equation.invars[0]), elements.copy()
+        for target, x in zip(targets[tuple(lanes)].ravel(), updates.flat, strict=True):
+            if target:  # others lie outside
+                place = int(target) - 1
+                result.flat[place] = function(result.flat[place], x, type)
+        return [result]
+
     # Sums
 
     def reduced(self, equation, elements, function):
@@ -427,6 +454,11 @@ def scalar_type(variable) -> Type:
     if name not in TYPES:
         raise Unsupported(f"it uses numbers of type {name}")
     return TYPES[name]
+
+
+def bits_type(variable) -> Type:
+    """Type of a number whose bits are used one by one: its sign does not matter."""
+    return INT64 if variable.aval.dtype == "uint64" else scalar_type(variable)
 
 
 def opened(closed) -> tuple[Any, list]:

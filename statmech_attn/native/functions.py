@@ -99,7 +99,7 @@ class Functions(Arithmetic):
         """The integer that is nearest to x times a scale, and the same as a double."""
         rounder = constant(ROUNDER, x.type)
         shifted = self.fused(x, constant(scale, x.type), rounder)
-        integers = self._bits(shifted)
+        integers = self.bits(shifted)
         first = struct.unpack("<q", struct.pack("<d", ROUNDER))[0]
         rounded = self.builder.sub(integers, constant(first, integers.type))
         return rounded, self.builder.fsub(shifted, rounder)
@@ -117,27 +117,30 @@ class Functions(Arithmetic):
             total = self.add(self.multiply(total, x), coefficient)
         return total
 
-    def _bits(self, x: Value) -> Value:
+    def polynomial(self, x, *coefficients):
+        return self._horner(coefficients, x)
+
+    def bits(self, x: Value) -> Value:
         wide = isinstance(x.type, ir.VectorType)
         return self.builder.bitcast(x, self.vector(INT64) if wide else INT64)
 
-    def _double(self, bits: Value) -> Value:
+    def double(self, bits: Value) -> Value:
         wide = isinstance(bits.type, ir.VectorType)
         return self.builder.bitcast(bits, self.vector(DOUBLE) if wide else DOUBLE)
 
     def _power_of_two(self, n: Value) -> Value:
         biased = self.builder.add(n, constant(1023, n.type))
-        return self._double(self.builder.shl(biased, constant(52, n.type)))
+        return self.double(self.builder.shl(biased, constant(52, n.type)))
 
     def log(self, x):
         (x,) = self.alike(x, type=DOUBLE)
         tiny = self.compare("<", x, SUBNORMAL)
         normal = self.select(tiny, self.multiply(x, 2.0**54), x)
-        bits = self._bits(normal)
+        bits = self.bits(normal)
         lowest = struct.unpack("<q", struct.pack("<d", math.sqrt(0.5)))[0]
         shift, above = constant(52, bits.type), constant(lowest, bits.type)
         exponent = self.builder.ashr(self.builder.sub(bits, above), shift)
-        mantissa = self._double(
+        mantissa = self.double(
             self.builder.sub(bits, self.builder.shl(exponent, shift))
         )
         f = self.builder.fsub(mantissa, constant(1.0, x.type))

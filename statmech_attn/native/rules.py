@@ -12,11 +12,13 @@ from statmech_attn.native.arithmetic import (
     BOOL,
     constant,
     DOUBLE,
+    INT64,
     known,
     number,
 )
 from statmech_attn.native.emitter import (
     array,
+    bits_type,
     elements_of,
     elementwise,
     Emitter,
@@ -27,11 +29,11 @@ from statmech_attn.native.emitter import (
 )
 
 
-def _each(function: Callable) -> Callable:
+def _each(function: Callable, type_of: Callable = scalar_type) -> Callable:
     """Rule of an operation of single numbers: function(emitter, *elements, type)."""
 
     def rule(emitter, equation, *arguments):
-        type = scalar_type(equation.invars[0])
+        type = type_of(equation.invars[0])
         return [elementwise(lambda *xs: function(emitter, *xs, type), *arguments)]
 
     return rule
@@ -134,6 +136,16 @@ def _leading_zeros(emitter, x, type):
 
 def _ones(emitter, x, type):
     return emitter.intrinsic("ctpop", *emitter.alike(x, type=type))
+
+
+def _same_bits(emitter, equation, x):
+    old, new = bits_type(equation.invars[0]), bits_type(equation.outvars[0])
+    if old is new:
+        return [x]
+    if {old, new} != {DOUBLE, INT64}:
+        raise Unsupported("it takes the bits of numbers of another width")
+    read = emitter.double if new is DOUBLE else emitter.bits
+    return [elementwise(lambda x: read(*emitter.alike(x, type=old)), x)]
 
 
 def _log_of_sum(emitter, x, y, type):
@@ -317,13 +329,21 @@ def _reduce(name: str) -> Callable:
     return lambda e, equation, x: e.reduced(equation, x, getattr(e, name))
 
 
+def _scatter(name: str) -> Callable:
+    return lambda e, equation, *xs: e.scattered(equation, *xs, getattr(e, name))
+
+
 def _reduce_logical(how: str) -> Callable:
     function = lambda e: lambda x, y, type: e.logical(how, x, y, type)
     return lambda e, equation, x: e.reduced(equation, x, function(e))
 
 
-OF_THE_PACKAGE = ("exp", "exp2", "expm1", "log", "log1p", "tanh", "one_minus_square")
+OF_THE_PACKAGE = (
+    *("exp", "exp2", "expm1", "log", "log1p", "tanh"),
+    *("one_minus_square", "polynomial"),
+)
 OF_THE_LIBRARY = (
+    *("log2", "nextafter"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
     *("sinh", "cosh", "asinh", "acosh", "atanh"),
     *("cbrt", "erf", "erfc"),
@@ -365,10 +385,12 @@ RULES: dict[str, Callable] = {
         }.items()
     },
     **{
-        name: _each(lambda e, x, y, type, how=name: e.logical(how, x, y, type))
+        name: _each(
+            lambda e, x, y, type, how=name: e.logical(how, x, y, type), bits_type
+        )
         for name in ("and", "or", "xor")
     },
-    "not": _each(Arithmetic.invert),
+    "not": _each(Arithmetic.invert, bits_type),
     **{
         name: _each(lambda e, x, y, type, how=how: e.shift(how, x, y, type))
         for name, how in {
@@ -379,6 +401,7 @@ RULES: dict[str, Callable] = {
     },
     "population_count": _each(_ones),
     "clz": _each(_leading_zeros),
+    "bitcast_convert_type": _same_bits,
     "select_n": _select,
     "clamp": _clamp,
     "convert_element_type": _convert,
@@ -402,6 +425,11 @@ RULES: dict[str, Callable] = {
     "dynamic_update_slice": Emitter.dynamic_update_slice,
     "gather": Emitter.moved,
     "scatter": Emitter.moved,
+    "scatter-add": _scatter("add"),
+    "scatter-sub": _scatter("subtract"),
+    "scatter-mul": _scatter("multiply"),
+    "scatter-max": _scatter("largest"),
+    "scatter-min": _scatter("smallest"),
     "reduce_sum": _reduce("add"),
     "reduce_prod": _reduce("multiply"),
     "reduce_max": _reduce("largest"),

@@ -3,6 +3,7 @@
 XLA takes subnormal numbers for zeros, here and in its results, and is not asked there.
 """
 
+import functools
 import itertools
 import types
 
@@ -122,6 +123,12 @@ def sign_of(x):
     return np.where(np.isnan(x) | (x == 0), x, np.copysign(1.0, x))
 
 
+def one_minus_square(x):
+    """What later versions of JAX have one operation for."""
+    operation = getattr(lax, "one_minus_square_p", None)
+    return operation.bind(x) if operation else (1 - x) * (1 + x)
+
+
 # Function, types, and the same of NumPy where the standard fixes the result.
 UNARY = {
     "neg": (lax.neg, "float64 int32 int64", np.negative),
@@ -129,6 +136,7 @@ UNARY = {
     "sign": (lax.sign, "int32 int64", np.sign),
     "sign of reals": (lax.sign, "float64", sign_of),
     "square": (lax.square, "float64 int32 int64", np.square),
+    "one_minus_square": (one_minus_square, "float64", lambda x: (1 - x) * (1 + x)),
     "sqrt": (lax.sqrt, "float64", np.sqrt),
     "floor": (lax.floor, "float64", np.floor),
     "ceil": (lax.ceil, "float64", np.ceil),
@@ -156,6 +164,24 @@ UNARY = {
     "power -1": (lambda x: lax.integer_pow(x, -1), "float64", lambda x: 1 / x),
     "power -2": (lambda x: lax.integer_pow(x, -2), "float64", lambda x: 1 / (x * x)),
     **{f"to {kind}": (to(kind), " ".join(KINDS), None) for kind in KINDS},
+    "bits": (
+        lambda x: lax.bitcast_convert_type(x, "int64"),
+        "float64 int64",
+        lambda x: x.view("int64"),
+    ),
+    "number of bits": (
+        lambda x: lax.bitcast_convert_type(x, "float64"),
+        "float64 int64",
+        lambda x: x.view("float64"),
+    ),
+    "half of the bits": (
+        lambda x: lax.bitcast_convert_type(
+            lax.bitcast_convert_type(x, "uint64") & np.uint64(0xFFFFFFFF << 32),
+            "float64",
+        ),
+        "float64",
+        lambda x: (x.view("uint64") & np.uint64(0xFFFFFFFF << 32)).view("float64"),
+    ),
 }
 ORDERED = "float64 int32 int64 bool"
 BINARY = {
@@ -165,6 +191,7 @@ BINARY = {
     "div": (lax.div, "float64", np.divide),
     "div of wholes": (lax.div, "int32 int64", None),
     "rem": (lax.rem, "float64", np.fmod),
+    "nextafter": (lax.nextafter, "float64", np.nextafter),
     "rem of wholes": (lax.rem, "int32 int64", None),
     "max": (lax.max, ORDERED, None),
     "min": (lax.min, ORDERED, None),
@@ -256,12 +283,18 @@ def logistic(x):
     return 1 / (1 + np.exp(-x))
 
 
+def horner(x, coefficients):
+    return functools.reduce(lambda total, c: total * x + c, coefficients[::-1])
+
+
+EVEN = (1.0, 0.0, 0.5, 0.0, 0.25)  # coefficients without cancellation
 # Function, the same of longer numbers, range of random numbers, error in units.
 ANALYTIC = {
     "exp": (lax.exp, np.exp, (-745, 709.7), 2),
     "exp2": (lax.exp2, np.exp2, (-1074, 1023.9), 2),
     "expm1": (lax.expm1, np.expm1, (-40, 709.7), 2),
     "log": (lax.log, np.log, (0, 1e3), 2),
+    "log2": (jnp.log2, np.log2, (0, 1e3), 2),
     "log1p": (lax.log1p, np.log1p, (-1, 1e3), 2),
     "tanh": (lax.tanh, np.tanh, (-20, 20), 4),
     "logistic": (lax.logistic, logistic, (-745, 40), 3),
@@ -278,6 +311,12 @@ ANALYTIC = {
     "acosh": (lax.acosh, np.arccosh, (1, 1e3), 2),
     "atanh": (lax.atanh, np.arctanh, (-1, 1), 2),
     "cbrt": (lax.cbrt, np.cbrt, (-1e3, 1e3), 4),
+    "polynomial": (
+        lambda x: getattr(lax, "polynomial", horner)(x, EVEN),
+        lambda x: horner(x, EVEN),
+        (-50, 50),
+        2,
+    ),
     "erf": (lax.erf, error_function, (-6, 6), 2),
     "erfc": (lax.erfc, complement, (-6, 26.5), 4),
 }
@@ -370,6 +409,20 @@ def of_rows(function):
     return lambda x: function(x, axis=0)
 
 
+def scattered(name):
+    """The first two rows combined with the second one, the third with one outside."""
+    return lambda x: getattr(x.at[np.array([1, 1, 5])], name)(x, mode="drop")
+
+
+def scattered_by(function):
+    def combined(x):
+        rows = x.copy()
+        function.at(rows, [1, 1], x[:2])
+        return rows
+
+    return combined
+
+
 REALS_AND_WHOLES = "float64 int32 int64"
 REDUCED = {
     "sum": (lambda x: jnp.sum(x, 0), "float64 int64", np.add.reduce),
@@ -390,6 +443,20 @@ REDUCED = {
     "cumlogsumexp": (lax.cumlogsumexp, "float64", np.logaddexp.accumulate),
     "argmax": (lambda x: lax.argmax(x, 0, int), REALS_AND_WHOLES, of_rows(np.argmax)),
     "argmin": (lambda x: lax.argmin(x, 0, int), REALS_AND_WHOLES, of_rows(np.argmin)),
+    **{
+        f"scattered {name}": (
+            scattered(name),
+            REALS_AND_WHOLES,
+            scattered_by(function),
+        )
+        for name, function in {
+            "add": np.add,
+            "subtract": np.subtract,
+            "multiply": np.multiply,
+            "max": np.maximum,
+            "min": np.minimum,
+        }.items()
+    },
 }
 
 
@@ -435,9 +502,14 @@ ELSEWHERE = {  # tests/native/test_native.py, and every program that is traced
     *("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose"),
     *("concatenate", "stack", "unstack", "slice", "split", "rev", "iota"),
     *("dynamic_slice", "dynamic_update_slice", "gather", "scatter", "dot_general"),
-    *("while", "scan", "cond", "copy", "copy_p", "add_any", "pad", "one_minus_square"),
+    *("while", "scan", "cond", "copy", "copy_p", "add_any", "pad"),
     *("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"),
     *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"),
+    *(
+        "log2",
+        "polynomial",
+        "one_minus_square",
+    ),  # of later versions of JAX, there in the tables
 }
 
 
@@ -499,6 +571,12 @@ PARTS = {
     "rounded": lambda x: jnp.round(x, 1),
     "parity": lambda x: (jnp.cumsum(x > 0, 0) % 2 == 1) ^ (x > 1),
     "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+    "derivative of gelu": lambda x: jax.jvp(
+        lambda y: jax.nn.gelu(y, approximate=False), (x,), (x,)
+    )[1],
+    "derivative of erfc": lambda x: jax.jvp(lax.erfc, (x,), (x,))[1],
+    "copysign": lambda x: jnp.copysign(x, x[::-1]),
+    "updated rows": lambda x: jnp.asarray(x).at[np.array([0, 2])].add(x[1:3]),
     "checkpointed": lambda x: jax.jvp(jax.checkpoint(masked), (x,), (x,))[1],
     "derivative": lambda x: jax.jvp(lambda y: jax.nn.softmax(y, 0), (x,), (x * x,))[1],
     **{
