@@ -171,6 +171,8 @@ def _one_line(address: str):
     try:
         yield
     except HTTPError as error:
+        if error.response is not None:
+            error.response.close()  # its connection, which pooch leaves open
         raise OSError(f"{address}: the server refuses ({error.args[0]}).") from error
     except RequestException as error:
         raise OSError(

@@ -102,8 +102,9 @@ def test_another_digest_a_missing_file_and_a_break_leave_nothing(
     with pytest.raises(ValueError, match=f"{NAME}: what came is not the published"):
         downloads.fetch("mnist", tmp_path)
     publish(monkeypatch, address, name="none")
-    with pytest.raises(OSError, match="/none: the server refuses .404"):
+    with pytest.raises(OSError, match="/none: the server refuses .404") as refusal:
         downloads.fetch("mnist", tmp_path)
+    assert refusal.value.__cause__.response.raw.closed
     publish(monkeypatch, address)
     server.sent = len(CONTENT) // 2
     with pytest.raises(OSError, match=f"{NAME}: no connection, or one that broke"):
