@@ -3,6 +3,8 @@
 # make test-slow  those that take minutes; records their results in docs/validation.md
 #                 (TESTS=tests/scan: of these alone)
 # make test-part  the eighth of those that belongs to this commit
+# make test-newest  native programs, batches and a share of those on the newest Python
+#                 that is installed, with the newest version of everything
 # make lint       ruff, pyright and the spelling
 # make docs       the site in docs/build/html, with the tutorials run
 # make docs-check the site without running them; as in `make docs`, warnings are errors
@@ -17,13 +19,21 @@ VENV ?= .venv
 # constraints.txt is resolved for 3.11; the first Python of these that runs is taken.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3; do \
 	$$p -c '' 2>/dev/null && echo $$p && break; done)
+CONSTRAINT ?= --constraint constraints.txt
 PIP_INSTALL = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-	--constraint constraints.txt
+	$(CONSTRAINT)
+PARTS ?= 8
+NEWEST_TESTS = $(foreach part,native batches,tests/$(part) statmech_attn/$(part))
+# Path of the newest Python that can make an environment, if there is one.  What pyenv
+# has under a version's name runs where the version is chosen.
+NEWEST = for v in 3.14 3.13 3.12; do PYENV_VERSION=$$v python$$v -c \
+	'import ensurepip, sys; print(sys.executable)' 2>/dev/null && break; done
 WORKERS ?= 2
 SPHINX = $(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-part lint docs docs-check docs-links bench bench-gpu bench-peers \
+.PHONY: demo test test-slow test-part test-newest lint docs docs-check docs-links \
+	bench bench-gpu bench-peers \
 	reference budget environment test-environment docs-environment clean
 
 demo: environment
@@ -33,14 +43,21 @@ demo: environment
 test test-slow test-part: export PYTHONDONTWRITEBYTECODE =
 
 test: test-environment
-	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 
 test-slow: test-environment
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m slow --record $(TESTS)
 
 test-part: test-environment
-	part=$${PART:-$$($(VENV)/bin/python tests/slow_suite.py)} && \
+	part=$${PART:-$$($(VENV)/bin/python tests/slow_suite.py $(PARTS))} && \
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m slow --part $$part
+
+test-newest:
+	@python=$$($(NEWEST)); \
+	if test -z "$$python"; then \
+		echo "test-newest: skipped, no Python of 3.12 to 3.14 runs here"; \
+	else $(MAKE) --no-print-directory test test-part VENV=$(VENV)/newest \
+		PYTHON=$$python CONSTRAINT= PARTS=32 TESTS="$(NEWEST_TESTS)"; fi
 
 lint: test-environment
 	$(VENV)/bin/ruff check .

@@ -5,6 +5,7 @@ date, commit.  `make test-slow` brings it up to date, and the table of
 docs/validation.md that is made from it.
 
     python tests/slow_suite.py        the part that this commit runs, such as 3/8
+    python tests/slow_suite.py 32     of so many, such as 19/32
 """
 
 import collections
@@ -14,6 +15,7 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 from typing import NamedTuple
 
 import pytest
@@ -247,4 +249,4 @@ def with_table(page: str, table: str) -> str:
 
 
 if __name__ == "__main__":
-    print(part_of_commit())  # noqa: T201
+    print(part_of_commit(number=int([*sys.argv, PARTS][1])))  # noqa: T201

@@ -60,6 +60,12 @@ def test_eight_commits_run_the_whole(slow_suite, tmp_path):
     assert parts[8] == parts[0]
 
 
+def test_a_smaller_share_goes_round_as_well(slow_suite, tmp_path):
+    git(tmp_path, "init")
+    git(tmp_path, "commit", "--allow-empty", "-m", "x")
+    assert slow_suite.part_of_commit(tmp_path, 32) == "2/32"
+
+
 def days(number: int) -> str:
     return f"{number % 8 + 1}/8"
 
