@@ -32,9 +32,9 @@ WORKERS ?= 2
 SPHINX = $(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-part test-newest lint docs docs-check docs-links \
-	bench bench-gpu bench-peers \
-	reference budget environment test-environment docs-environment clean
+.PHONY: demo test test-slow test-part test-newest lint docs docs-check docs-links bench \
+	bench-gpu bench-peers reference budget environment test-environment \
+	docs-environment clean
 
 demo: environment
 	$(VENV)/bin/python analysis/demo.py --out results/demo

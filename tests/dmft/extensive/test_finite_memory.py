@@ -11,6 +11,7 @@ from statmech_attn.dmft import extensive
 KINDS = extensive.independent()
 GIVEN = {"alpha": 0.1, "beta": 1.4, "gamma": 4.0, "epsilon": 0.1}
 MEMORY = 6
+STEPS = 60_000  # of an exponent
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,11 @@ def test_noise_moves_the_means_of_cells_by_standard_deviations_of_a_spin(net, st
 
 @pytest.mark.slow
 def test_two_replicas_separate_with_the_largest_exponent():
-    """The published network with further patterns, where it is chaotic."""
+    """The published network with further patterns, where it is chaotic.
+
+    Rounding parts the two orbits: each average has an error of 0.0018 after so many
+    steps, and the difference may be four times that of both.
+    """
     file = dmft.load("poclopez-pe2")
     net = dmft.network(file.patterns, context=file.context)
     given = {"alpha": 0.1, "beta": 1.4, "gamma": file.gamma, "epsilon": file.epsilon}
@@ -77,19 +82,21 @@ def test_two_replicas_separate_with_the_largest_exponent():
     for _ in range(200):
         state = step(state, given)
     spectrum = dynamics.lyapunov_spectrum(
-        loaded, state, given, steps=2000, exponents=1, reorthonormalize_every=1
+        loaded, state, given, steps=STEPS, exponents=1, reorthonormalize_every=1
     )
-    size, logs = 1e-8, []
+    size = 1e-8
     push = size * jnp.ones_like(state.order.A[-1])
     A = state.order.A.at[-1].add(push)
     other = eqx.tree_at(lambda window: window.order.A, state, A)
-    for _ in range(2000):
-        state, other = step(state, given), step(other, given)
+
+    def turn(replicas, _):
+        state, other = (loaded.step(replica, given) for replica in replicas)
         apart = jax.tree.map(lambda x, y: y - x, state, other)
         length = jnp.sqrt(sum(jnp.sum(x**2) for x in jax.tree.leaves(apart)))
-        logs.append(float(jnp.log(length / size)))
         nearer = lambda x, d: x + (size / length * d).astype(x.dtype)
-        other = jax.tree.map(nearer, state, apart)
+        return (state, jax.tree.map(nearer, state, apart)), jnp.log(length / size)
+
+    _, logs = jax.lax.scan(turn, (state, other), length=STEPS)
     found = np.mean(logs[200:])
     assert found == pytest.approx(float(spectrum.exponents[0]), abs=0.01)
 
