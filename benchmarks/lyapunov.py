@@ -3,6 +3,7 @@
     python benchmarks/lyapunov.py                the table: 1000 beta at once
     python benchmarks/lyapunov.py --published    the whole published scan as well
     python benchmarks/lyapunov.py --long         a context of 32 tokens instead
+    python benchmarks/lyapunov.py --compilers    XLA and LLVM in turns, on one thread
 
 The network is the published one (M = 3, C = 4, three site classes), or with C = 32
 the preset random-c32 and 8 and 16 independent patterns.  Rates count token
@@ -29,6 +30,8 @@ from statmech_attn.dynamics.diagrams.stages import FEW, Plan, Points, run, Scan
 
 REPEATS = 5
 N_BETA = 1000
+COMPARED = "plain", "4 exponents"  # stages that both compilers make
+TURNS = range(1 + 4 * REPEATS)
 
 
 class AutomaticMap(dmft.TangentMap):
@@ -179,6 +182,34 @@ def table() -> None:
     rows(points, stages(net, points))
 
 
+def compilers() -> None:
+    """Both compilers in turns: steps per processor second, and their ratio.
+
+    A batch on one thread; other processes of the machine slow both down alike.
+    """
+    net, points = model(N_BETA)
+    lanes = lanes_for(N_BETA)
+    batch, by_name = points.take(np.arange(lanes)), {}
+    for name, steps, make in stages(net, points):
+        if name.split(",")[0] in COMPARED:
+            by_name[name] = make(), lanes * steps
+    print(f"{lanes} beta, a batch on one thread, steps per processor second")
+    print(f"{'':16}{'XLA':>10}{'llvm':>10}{'llvm / XLA: median, least, largest':>38}")
+    for name in COMPARED:
+        pair = [by_name[name], by_name[f"{name}, llvm"]]
+        rates = np.array([[_cpu_rate(*stage, batch) for stage in pair] for _ in TURNS])
+        ratios = rates[1:, 1] / rates[1:, 0]  # the first turn warms up
+        middle = np.median(rates[1:], axis=0)
+        spread = f"{np.median(ratios):.2f}, {ratios.min():.2f}, {ratios.max():.2f}"
+        print(f"{name:16}{middle[0]:10.3g}{middle[1]:10.3g}{spread:>38}", flush=True)
+
+
+def _cpu_rate(stage, steps: int, batch: Points) -> float:
+    processors = time.process_time()
+    stage(batch)
+    return steps / (time.process_time() - processors)
+
+
 def long_table() -> None:
     """C = 32: the preset of random patterns, 8 and 16 independent patterns."""
     key, n_beta = jax.random.key(1), 272
@@ -220,7 +251,7 @@ def published() -> None:
     net = dmft.network(file.patterns, context=file.context)
     params = dmft.parameters(np.linspace(0, 3, 4001), file.gamma, file.epsilon)
     points = Points(params, dmft.from_checkpoint(net, params, file))
-    plan = Plan(transient=100_000, steps=75_000, exponents=12, max_doublings=0)
+    plan = Plan(100_000, 75_000, exponents=12, max_doublings=0, compiler="xla")
     clock = time.perf_counter()
     outcome = run(Scan(dmft.system(net), plan, points), points)
     seconds = time.perf_counter() - clock
@@ -234,6 +265,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--published", action="store_true")
     parser.add_argument("--long", action="store_true")
+    parser.add_argument("--compilers", action="store_true")
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     print(
@@ -243,6 +275,8 @@ def main() -> None:
     )
     if options.long:
         return long_table()
+    if options.compilers:
+        return compilers()
     table()
     if options.published:
         published()
