@@ -72,7 +72,7 @@ def running(
         reorthonormalize_every=4,
     )
     system = dmft.system(made.net, float(jnp.max(params.epsilon)))
-    plan = Plan(0, steps, EXPONENTS, max_doublings)
+    plan = Plan(0, steps, EXPONENTS, max_doublings, compiler="xla")
     points = Points(params, state)
     verdicts = run(Scan(system, plan, points), points).verdicts
     dataset = _dataset(spectrum, verdicts, axes.values[0])

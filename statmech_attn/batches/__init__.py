@@ -12,6 +12,12 @@ if TYPE_CHECKING:
         runtime as runtime,
     )
     from statmech_attn.batches.cached_property import once as once
+    from statmech_attn.batches.compilers import (
+        AUTO as AUTO,
+        Compiler as Compiler,
+        resolve_compiler as resolve_compiler,
+        stored_compiler as stored_compiler,
+    )
     from statmech_attn.batches.hardware import (
         devices as devices,
         limited as limited,

@@ -17,6 +17,7 @@ from statmech_attn.batches.runtime import FUSED, has_fused
 
 NARROW = (8, 32)  # widths of batches for few points
 OVERHEAD = 5  # time that a batch of any width takes, in lanes
+FASTER = 'compiler = "llvm", which makes scans about 5 times faster,'
 CPU_OPTIONS = {
     "xla_cpu_prefer_vector_width": 512,
     "xla_cpu_multi_thread_eigen": False,
@@ -112,12 +113,27 @@ class Natively:
         return self._rest(*results) if self._rest else results
 
 
+class NotInstalled(ValueError):
+    """What makes native programs is missing."""
+
+
+class Unsuited(ValueError):
+    """A system of which there is no native program; `why`, in a few words."""
+
+    def __init__(self, why: str):
+        super().__init__(
+            f'compiler = "llvm" cannot take this system: {why}; use "xla".'
+        )
+        self.why = why
+
+
 def require_native() -> None:
     """Raise `ValueError` where there can be no native programs.
 
     Raises:
-        ValueError: llvmlite is not installed, or JAX computes on several devices, or
-            on one that is neither a CPU nor an NVIDIA GPU.
+        NotInstalled: llvmlite is not installed.
+        ValueError: JAX computes on several devices, or on one that is neither a CPU nor
+            an NVIDIA GPU.
 
     Example:
         >>> with jax.default_device("cpu"):
@@ -132,9 +148,7 @@ def require_native() -> None:
     try:
         from statmech_attn.native import Native  # noqa: F401
     except ImportError:
-        raise ValueError(
-            extras.needed('compiler = "llvm"', "llvmlite", "native")
-        ) from None
+        raise NotInstalled(extras.needed(FASTER, "llvmlite", "native")) from None
 
 
 def _natively(
@@ -151,9 +165,7 @@ def _natively(
         device = None if on_cpu() else devices()[0]
         program = Native(native, examples, shared, device=device)
     except Unsupported as error:
-        raise ValueError(
-            f'compiler = "llvm" cannot take this system: {error}; use "xla".'
-        ) from None
+        raise Unsuited(str(error)) from None
 
     def compile(lanes: int) -> Natively:
         if function is None:

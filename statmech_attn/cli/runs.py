@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -101,11 +102,16 @@ def _forecast(
     from statmech_attn.cli.run_status import print_progress
 
     checked.inputs()
-    work = studies.work(checked)  # which refuses files that do not fit
+    build = partial(studies.work, checked)
+    begun = output and studies.results.places(output)
+    if begun and begun.begun:
+        work = scan.Folder.open(begun.chunks).work(build)
+    else:
+        work = build()  # which refuses files that do not fit
     out.say(f"the study is valid: {checked.kind}")
     estimate = scan.forecast.forecast(work, engine, points_per_chunk)
     scan.forecast.require_room(estimate, output or Path("here"))
-    for line in filter(None, (estimate.text(), estimate.assumptions())):
+    for line in estimate.lines():
         out.say(line)
     if output is not None:
         print_progress(studies.results.progress(output), out)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -26,6 +27,7 @@ def print_info(info: Info, console: Console) -> None:
         "computed": f"{info.started or '?'} to {info.finished}",
         "time": _time(info),
         "package": version + (f" ({info.git_describe})" if info.git_describe else ""),
+        "compiler": _compiler(info.attributes),
         "device": f"{info.backend} ({info.device_kind}), {info.dtype}",
         "processor": _processor(info.environment),
         "platform": info.platform,
@@ -40,6 +42,13 @@ def print_info(info: Info, console: Console) -> None:
     console.print("study:")
     for line in info.study.strip().splitlines():
         console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _compiler(attributes: Mapping[str, Any]) -> str:
+    """What made the programs, and why, where a file tells."""
+    if "compiler" not in attributes:
+        return ""
+    return f"{attributes['compiler']} ({attributes.get('compiler_reason', '?')})"
 
 
 def _time(info: Info) -> str:

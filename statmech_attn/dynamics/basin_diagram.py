@@ -166,6 +166,7 @@ class BasinDiagram(Points):
             max_doublings=2,
             section_samples=1,
             strobe_samples=1,
+            compiler="xla",
         )
         self._window.check(fit.dimension, fit.turn)
         self.layout = layout or Coordinates(self.system, first[1])

@@ -64,8 +64,9 @@ class Plan(Options):
         value: number of the displayed coordinate.
         on: number of the coordinate of the section, the last one where there are fewer.
         level: value of that coordinate on the section.
-        compiler: of the steps: "xla", or "llvm", which is faster for maps of a few
-            coordinates on a CPU and needs the extra `native`; last digits differ.
+        compiler: of the steps: "xla"; "llvm", which is faster for maps of a few
+            coordinates on a CPU and needs the extra `native`; or "auto": llvm where it
+            can take the system, as a run finds when it begins. Last digits differ.
     """
 
     transient: WholeNumber = 20_000
@@ -80,7 +81,7 @@ class Plan(Options):
     value: WholeNumber = 0
     on: WholeNumber = 1
     level: float = 0.0
-    compiler: Literal["xla", "llvm"] = "xla"
+    compiler: Literal["auto", "xla", "llvm"] = "auto"
 
     def check(self, dimension: int, turn: int) -> None:
         """Raise `ValueError` for counts that make no sense for this system.

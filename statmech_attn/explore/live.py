@@ -187,4 +187,6 @@ def _tree(file: File) -> dict[str, Any]:
     run = {k: v for k, v in tree.get("run", {}).items() if k not in DROPPED}
     if str(run.get("start", "")).startswith("continue"):
         del run["start"]
+    wanted = run.get("compiler", batches.AUTO)
+    run["compiler"] = batches.stored_compiler(wanted, file.dataset.attrs).name
     return tree | {"run": run}

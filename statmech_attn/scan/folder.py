@@ -20,7 +20,7 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -29,7 +29,7 @@ from statmech_attn import inputs, refusals, storage
 from statmech_attn.scan import chunk_file
 from statmech_attn.scan.chunk_file import Damaged, Newer, Stored
 from statmech_attn.scan.claims import Claims
-from statmech_attn.scan.work import Chunk
+from statmech_attn.scan.work import Chunk, Work
 from statmech_attn.storage import StorageError
 
 
@@ -49,6 +49,7 @@ class Manifest(BaseModel):
     Attributes:
         resolved: the study with all defaults, and files by their full path.
         inputs: SHA-256 of what the study reads, see `StudyTable.inputs`.
+        choices: what the run found for itself when it began, see `Work`.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -61,6 +62,7 @@ class Manifest(BaseModel):
     batch: int = Field(ge=1)
     started: str
     inputs: dict[str, str] = {}
+    choices: dict[str, str] = {}
 
 
 class Folder:
@@ -129,6 +131,22 @@ class Folder:
         if digest != stored.study_sha256:
             raise StorageError(f"{manifest}: is damaged: its study was changed.")
         return cls(path, stored)
+
+    def work(self, build: Callable[[int | None], Work]) -> Work:
+        """The work that the folder was begun for, with what was found then.
+
+        Args:
+            build: batch -> the work of its study.
+
+        Raises:
+            StorageError: it cannot be computed here as it was begun.
+        """
+        work = build(self.manifest.batch)
+        again = getattr(work, "with_choices", None)
+        try:
+            return again(self.manifest.choices) if again else work
+        except ValueError as error:
+            raise StorageError(f"{self.path}: cannot go on here: {error}") from None
 
     def require(self, study: str, inputs: Mapping[str, str]) -> None:
         """Refuse to go on with another study, or with other files that it names.

@@ -65,6 +65,11 @@ class Forecast(NamedTuple):
         last = self.points_per_chunk if more else rest
         return rounds * self.points_per_chunk + last
 
+    def lines(self) -> list[str]:
+        """The forecast, what it rests on, and what makes the programs."""
+        by = self.pilot.by if self.pilot else ""
+        return [line for line in (self.text(), self.assumptions(), by) if line]
+
     def text(self) -> str:
         """The forecast in one line."""
         chunks = -(-self.points // self.points_per_chunk)

@@ -189,30 +189,37 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
     if not (path / MANIFEST).exists():
         work = task.job.build(None)
         folder = _begin(work, task, path, per_chunk)
-        if folder.manifest.batch == work.batch:
+        if (folder.manifest.batch, folder.manifest.choices) == _found(work):
             return work, folder
     folder = Folder.open(path)
     folder.require(task.job.text, task.job.inputs)
     cut = folder.manifest.points_per_chunk
     if per_chunk not in (None, cut):
         task.report.note(f"--chunk has no effect: the chunks begun have {cut} points")
-    return task.job.build(folder.manifest.batch), folder
+    return folder.work(task.job.build), folder
+
+
+def _found(work: Work) -> tuple[int, dict[str, str]]:
+    """What a run keeps of the work that it begins with."""
+    return work.batch, dict(getattr(work, "choices", {}))
 
 
 def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
     estimate = forecast.forecast(work, task.engine, per_chunk)
-    for line in filter(None, (estimate.text(), estimate.assumptions())):
+    for line in estimate.lines():
         task.report.note(line)
     forecast.require_room(estimate, path)
+    batch, choices = _found(work)
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         study=task.job.text,
         study_sha256=storage.study_digest(task.job.text),
         resolved=task.job.resolved,
         points_per_chunk=estimate.points_per_chunk,
-        batch=work.batch,
+        batch=batch,
         started=storage.now().isoformat(),
         inputs=task.job.inputs,
+        choices=choices,
     )
     return Folder.begin(path, manifest)
 
@@ -234,8 +241,7 @@ def _compute_chunks(task: _Task, folder: Folder, work: Work) -> None:
         environment=folder.remember(environment),
         study=folder.manifest.study_sha256,
     ) as session:
-        build = partial(task.job.build, folder.manifest.batch)
-        task.engine.compute(session, build)
+        task.engine.compute(session, partial(folder.work, task.job.build))
         session.look()
     if not session.finished:
         raise task.unfinished(folder.path)

@@ -84,6 +84,7 @@ class Pilot(NamedTuple):
         fixed: seconds that a run takes beside its points, such as compilations.
         assumes: what the time rests on, in a few words.
         more: seconds on one worker that rounds take at most which only results ask for.
+        by: what makes the programs, in one line.
     """
 
     seconds: float
@@ -95,6 +96,7 @@ class Pilot(NamedTuple):
     fixed: float = 0.0
     assumes: str = ""
     more: float = 0.0
+    by: str = ""
 
 
 @runtime_checkable
@@ -185,6 +187,8 @@ class Work(Protocol):
             a thread of XLA's pool while they wait for tasks in the same pool.
         keeps_blocks: a chunk that is dropped goes on later from where it was.
         lost: why rows that are not finite are so; may be absent.
+        choices: what a run found for itself when it began, by name: kept in its folder,
+            from which `with_choices` gives the same work again; both may be absent.
         total: points of the rounds that are known before, None where only the results
             will tell; further rounds may follow.
         empty: what the integer columns hold for points that were not computed; others

@@ -64,6 +64,20 @@ def opened(path):
         return dataset.load()
 
 
+@pytest.mark.slow
+def test_the_compiler_is_said_before_and_after_a_run(call, folder):
+    pytest.importorskip("llvmlite", exc_type=ImportError)
+    why = "(native programs can be made of this system)"
+    assert (
+        f"compiler: llvm {why}" in call("run", folder / "scan.toml", "--dry-run").stdout
+    )
+    assert f"llvm {why}" in call("info", folder / "scan.h5").stdout
+    by_name = call(
+        "run", folder / "scan.toml", "--dry-run", "--set", "run.compiler=xla"
+    )
+    assert "compiler: xla (named)" in by_name.stdout
+
+
 def test_trajectory_file_has_the_fixed_layout(folder):
     d = opened(folder / "theory.h5")
     for name in ("A", "m_o_se", "m_v", "m_q", "m_k"):

@@ -25,7 +25,9 @@ BETAS = np.array([2.8, 1.262, 1.4])  # a cycle, a torus, chaos
 STEPS = 200
 ROUNDINGS = 127  # gamma, which multiplies overlaps and their rounding in the softmax
 SIGMAS = 6  # of a difference of two exponents, three points and two exponents each
-PLAN = Plan(transient=20_000, steps=20_000, exponents=2, max_doublings=2)
+PLAN = Plan(
+    transient=20_000, steps=20_000, exponents=2, max_doublings=2, compiler="xla"
+)
 
 
 def gpu_or_skip():

@@ -89,7 +89,7 @@ def test_networks_with_long_sums_keep_to_one_width():
     assert not dmft.system(net).any_width
     params = dmft.parameters(np.linspace(0.5, 4.0, 24), 60.0, 0.02)
     points = Points(params, dmft.from_row(net, params, 0))
-    plan = Plan(transient=64, steps=128, exponents=2, max_doublings=0)
+    plan = Plan(64, 128, exponents=2, max_doublings=0, compiler="xla")
     scan, few = Scan(dmft.system(net), plan, points), points.take(np.arange(3))
     with limited(1):
         assert scan.lanes == lanes_for(24, any_width=False) == 24

@@ -81,6 +81,16 @@ def test_code_that_has_changed_is_refused(logistic):
     program.write_text(MAP)
 
 
+@pytest.mark.parametrize("compiler", ("xla", "llvm"))
+def test_points_are_computed_by_the_compiler_of_the_file(logistic, compiler):
+    attributes = logistic.dataset.attrs | {"compiler": compiler}
+    dataset = logistic.dataset.assign_attrs(attributes)
+    seen = SimpleNamespace(axes=logistic.axes, dataset=dataset, path=logistic.path)
+    assert Live(seen, allow_code=True).study.run.compiler == compiler
+    del dataset.attrs["compiler"]  # of the time when xla was the default
+    assert Live(seen, allow_code=True).study.run.compiler == "xla"
+
+
 @pytest.mark.parametrize("a", (3.2, 3.8, 4.0))
 def test_a_point_has_the_verdict_of_the_file(live, logistic, a):
     stored = Line(logistic, lambda share: None).point({"a": a})

@@ -18,7 +18,7 @@ from statmech_attn.scan.work import RAISED
 
 
 RUN = {"transient": 40, "steps": 200, "exponents": 1, "max_doublings": 1}
-RUN |= {"section_samples": 8, "strobe_samples": 4}
+RUN |= {"section_samples": 8, "strobe_samples": 4, "compiler": "xla"}
 KINDS = {
     "grid": {"start": "token"},
     "several starts": {"start": "random", "starts": 2},

@@ -29,7 +29,9 @@ net = dmft.network(file.patterns, context=2)
 betas = np.linspace(1.0, 2.5, 37)
 params = dmft.parameters(betas, file.gamma, file.epsilon)
 points = Points(params, dmft.from_row(net, params, 0))
-plan = Plan(transient=100, steps=512, exponents=1, max_doublings=1)
+plan = Plan(
+    transient=100, steps=512, exponents=1, max_doublings=1, compiler="xla"
+)
 logistic = System(lambda x, r: r * x * (1 - x))
 
 def results(width):

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from statmech_attn import bpkr, storage, training
+from statmech_attn import batches, bpkr, storage, studies, training
 
 
 KEPT = pathlib.Path(__file__).resolve().parents[2] / "paper_figs" / "results"
@@ -119,6 +119,16 @@ def test_sweeps_of_five_bits_part_above_the_first_instability():
     locked = storage.read(KEPT / "pe5_continuation_locking-laptop.h5")
     folds = sorted(locked.special_beta.values.tolist())
     assert folds == pytest.approx([1.37024999, 1.40587884], abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ["pe5_full", "pe5_locking", "pe5_torus"])
+def test_kept_sweeps_are_those_of_their_studies(name):
+    """Of the time when XLA was the default: no name of a compiler, and not llvm."""
+    study, text = studies.load(KEPT.parents[1] / "analysis" / f"{name}.toml")
+    file = KEPT / f"{name}-laptop.h5"
+    assert studies.holds(file, text)
+    stored = storage.info(file).attributes
+    assert batches.stored_compiler(study.run.compiler, stored).name == "xla"
 
 
 @pytest.mark.slow

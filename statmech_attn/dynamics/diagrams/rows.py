@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from statmech_attn.batches import Compiler
 from statmech_attn.dynamics.diagrams.axes import Axes
 from statmech_attn.dynamics.diagrams.diagram_variables import ROWS
 from statmech_attn.dynamics.diagrams.points import Verdicts
@@ -73,6 +74,7 @@ class Diagram(NamedTuple):
         confirm: how doubtful rows are run again.
         seed: of the perturbed starts.
         variables, attributes: of the data set.
+        compiler: of a run that was begun; None: found when programs are made.
     """
 
     system: System
@@ -86,6 +88,7 @@ class Diagram(NamedTuple):
     confirm: Confirm = Confirm()
     seed: int = 0
     attributes: Mapping[str, Any] = {}
+    compiler: Compiler | None = None
 
     @property
     def again(self) -> Confirm | None:
@@ -196,7 +199,11 @@ def computed(grid: Grid, finest: Axes, index: np.ndarray) -> Places:
 
 
 def assembled(
-    diagram: Diagram, dimension: int, rows: Rows, places: Places | None = None
+    diagram: Diagram,
+    dimension: int,
+    rows: Rows,
+    compiler: Compiler,
+    places: Places | None = None,
 ) -> Assembled:
     """The data set of a diagram, large variables as columns."""
     axes, plan, starts = diagram.axes, diagram.plan, diagram.starts
@@ -241,6 +248,7 @@ def assembled(
         refine=diagram.refine,
         **confirm,
         direction=diagram.sweep,
+        **compiler.stored(),
         **diagram.attributes,
     )
     failure = rows.failure()

@@ -9,6 +9,7 @@ crosses a value, and those at the clock's phase 0.  No trajectory is stored.
 import math
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ from jaxtyping import PyTree
 from statmech_attn.batches import (
     lanes_for,
     lanes_that_fit,
+    resolve_compiler,
     seconds_of,
     Stage,
     workers,
@@ -122,6 +124,9 @@ class Scan:
         points: examples, as many as will be run at once.
         lanes: points of a batch; chosen for so many points when omitted.
 
+    Attributes:
+        compiler: what made the stages, and why.
+
     Raises:
         ValueError: a system that changes the form of its state or has a drive without
             a clock, or a plan that does not fit it.
@@ -144,16 +149,17 @@ class Scan:
         self._longer = 0.0  # work of doubled windows over the rest, by the pilot
         any_width = self.system.any_width
         self.lanes = lanes or lanes_for(points.size, any_width=any_width)
-        self._compile(points)
+        compile = partial(self._compile, points)
+        self.compiler = resolve_compiler(plan.compiler, compile)
         fit = lanes_that_fit(self.lanes, self.working_memory())
         if fit < self.lanes:
             self.lanes = fit
-            self._compile(points)
+            resolve_compiler(self.compiler.name, compile)
 
-    def _compile(self, points: Points) -> None:
+    def _compile(self, points: Points, native: bool) -> None:
+        """Make all stages, the longest program first: it may be too long for LLVM."""
         batch = lambda lanes: (self.arrays, *points.take(np.zeros(lanes, int)))
         number, cap = jnp.asarray(1), jnp.asarray(False)
-        native = self.plan.compiler == "llvm"
         stage = lambda function, *rest, judge=None: Stage(
             judge if native else function,
             lambda lanes: (*batch(lanes), *rest),
@@ -162,12 +168,13 @@ class Scan:
             any_width=self.system.any_width,
             native=function if native else None,
         )
+        if self.plan.exponents:
+            window = self._measured if native else self._windowed
+            self.examine = stage(window, number, cap, judge=self._judged)
         self.advance = stage(self._advanced, number)
         self.record = stage(self._recorded)
         self.sections = Sections(self.plan, self.lanes, SEGMENT)
         if self.plan.exponents:
-            window = self._measured if native else self._windowed
-            self.examine = stage(window, number, cap, judge=self._judged)
             self.cycle = cycle_exponents.stage(
                 self.system, self.plan.exponents, points, self.lanes
             )

@@ -12,13 +12,20 @@ A point is a point of the grid with one of its starts, starts fastest.
 
 import copy
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import jax
 import numpy as np
 
-from statmech_attn.batches import lanes_for, once, require_native
+from statmech_attn.batches import (
+    AUTO,
+    Compiler,
+    lanes_for,
+    once,
+    require_native,
+    stored_compiler,
+)
 from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams.axes import Axes
 from statmech_attn.dynamics.diagrams.confirmation_rounds import (
@@ -39,7 +46,7 @@ from statmech_attn.dynamics.diagrams.rows import (
     tree_rows,
 )
 from statmech_attn.dynamics.diagrams.stages import fitted, Outcome, run, Scan, Times
-from statmech_attn.dynamics.options import Confirm, Plan
+from statmech_attn.dynamics.options import Confirm
 from statmech_attn.dynamics.phases import PHASES
 from statmech_attn.dynamics.tracing import program_digest
 from statmech_attn.scan import (
@@ -97,6 +104,8 @@ class GridWork(ConfirmationRounds, Computation):
     def __init__(self, diagram: Diagram, batch: int | None = None):
         super().__init__()
         self.diagram, self.axes, self.plan = diagram, diagram.axes, diagram.plan
+        if compiler := diagram.compiler:
+            self.plan = replace(self.plan, compiler=compiler.name)
         if self.plan.compiler == "llvm":
             require_native()
         if name := diagram.attributes.get("system"):
@@ -113,6 +122,19 @@ class GridWork(ConfirmationRounds, Computation):
 
     def with_batch(self, batch: int | None) -> "GridWork":
         return diagram_work(self.diagram, batch)
+
+    @property
+    def compiler(self) -> Compiler:
+        """What makes the programs; found by making them, unless a run was begun."""
+        return self.diagram.compiler or self.scan.compiler
+
+    @property
+    def choices(self) -> dict[str, str]:
+        return self.compiler.stored()
+
+    def with_choices(self, choices: Mapping[str, str]) -> "GridWork":
+        compiler = stored_compiler(self.diagram.plan.compiler, choices)
+        return diagram_work(self.diagram._replace(compiler=compiler), self.batch)
 
     @property
     def most(self) -> int:
@@ -163,6 +185,7 @@ class GridWork(ConfirmationRounds, Computation):
             "doubtful points that are run again" if again else "",
             fixed=times.narrow if times.extension else 0.0,
             assumes=assumes if self.plan.max_doublings else "",
+            by=self.compiler.text,
             expected=self._expected(times),
             more=self.longest(times, self._most_points()) if again else 0.0,
         )
@@ -180,7 +203,8 @@ class GridWork(ConfirmationRounds, Computation):
         return None
 
     def assemble(self, results: Results) -> Assembled:
-        return assembled(self.diagram, self.dimension, self.judged(results))
+        rows = self.judged(results)
+        return assembled(self.diagram, self.dimension, rows, self.compiler)
 
     def at(self, *values: np.ndarray) -> "GridWork":
         """The same scan at other values of its parameters, with compiled programs.
@@ -296,7 +320,8 @@ class RefinedWork(GridWork):
 
     def assemble(self, results: Results) -> Assembled:
         places = computed(self.grid, self.finest, self.index())
-        return assembled(self.diagram, self.dimension, self.judged(results), places)
+        rows = self.judged(results)
+        return assembled(self.diagram, self.dimension, rows, self.compiler, places)
 
 
 class SweepWork(GridWork):
@@ -420,7 +445,7 @@ def labels(verdicts: Verdicts | None) -> np.ndarray:
 def _identity(posed: Diagram) -> dict[str, Any]:
     """What makes a diagram this one, as the table of a study."""
     run = {n: x for n, x in asdict(posed.plan).items() if x is not None}
-    if run["compiler"] == Plan.compiler:
+    if run["compiler"] == AUTO:
         del run["compiler"]  # diagrams of the time before there was a choice are these
     if posed.refine:
         run["refine"] = posed.refine

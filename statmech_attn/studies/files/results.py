@@ -143,7 +143,7 @@ def opened(path: Path, *, allow_code: bool = False) -> tuple[Folder, StudyTable,
                 f"{path}: its study names the code "
                 f"{user_code.brief(study.code()[0])}; pass --allow-code to run it."
             )
-        return folder, study, studies.work(study, folder.manifest.batch)
+        return folder, study, folder.work(partial(studies.work, study))
     except ValueError as error:
         raise StorageError(f"{path}: its study cannot be read: {error}") from None
 

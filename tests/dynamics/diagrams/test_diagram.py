@@ -1,5 +1,7 @@
 """Diagrams of systems that are not the network, in memory and through files."""
 
+import json
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,7 +12,7 @@ import xarray as xr
 
 from statmech_attn import dmft, dynamics, studies
 from statmech_attn.dynamics import diagram, diagrams, PHASES, System
-from statmech_attn.dynamics.diagrams import explain, Plan, WITHOUT_SECTION
+from statmech_attn.dynamics.diagrams import Confirm, explain, Plan, WITHOUT_SECTION
 from statmech_attn.dynamics.diagrams.work import GridWork
 from statmech_attn.presentation import quantity
 from statmech_attn.scan import jobs
@@ -133,6 +135,79 @@ def test_a_killed_diagram_goes_on_and_its_file_is_the_one_in_memory(
         xr.testing.assert_equal(henon_diagram(file=file), in_memory)
     with pytest.raises(StorageError, match="study"):
         henon_diagram(replace(PLAN, steps=2048), file=file)
+
+
+LOGISTIC = Plan(200, 256, exponents=1, max_doublings=0, **WITHOUT_SECTION)
+
+
+def logistic_diagram(file=None, plan=LOGISTIC):
+    step = lambda x, p: p["r"] * x * (1 - x)
+    grid = {"r": [2.5, 3.2, 4.0]}
+    return diagram(step, grid, jnp.array(0.3), plan, confirm=Confirm(0), file=file)
+
+
+def begun(file, patch):
+    """Chunks of a diagram that was stopped before it was merged."""
+
+    def killed(*_):
+        raise Unfinished("stopped", 130)
+
+    patch.setattr(jobs, "_merge_once", killed)
+    with pytest.raises(Unfinished):
+        logistic_diagram(file)
+    return jobs.chunks_of(file) / jobs.MANIFEST
+
+
+def test_a_map_is_computed_by_native_programs_and_the_file_says_so(tmp_path):
+    pytest.importorskip("llvmlite", exc_type=ImportError)
+    found, kept = logistic_diagram(), logistic_diagram(tmp_path / "kept.h5")
+    assert found.attrs["compiler"] == kept.attrs["compiler"] == "llvm"
+    xr.testing.assert_equal(
+        kept, logistic_diagram(plan=replace(LOGISTIC, compiler="llvm"))
+    )
+
+
+def test_a_map_that_llvm_cannot_take_is_computed_by_xla():
+    pytest.importorskip("llvmlite", exc_type=ImportError)
+    ordered = lambda x, p: jnp.sort(p["r"] * x * (1 - x))
+    plan = replace(LOGISTIC, exponents=0)
+    found = diagram(ordered, {"r": [2.5, 3.2]}, jnp.array([0.3, 0.4]), plan)
+    assert found.attrs["compiler"] == "xla"
+    assert found.attrs["compiler_reason"].endswith("it uses sort")
+    with pytest.raises(ValueError, match='it uses sort; use "xla"'):
+        plan = replace(plan, compiler="llvm")
+        diagram(ordered, {"r": [2.5, 3.2]}, jnp.array([0.3, 0.4]), plan)
+
+
+def test_a_run_goes_on_with_the_compiler_that_it_was_begun_with(tmp_path, monkeypatch):
+    """Begun without llvmlite, and with it; and before there was a choice."""
+    pytest.importorskip("llvmlite", exc_type=ImportError)
+    file = tmp_path / "without.h5"
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "statmech_attn.native", None)
+        begun(file, patch)
+    found = logistic_diagram(file)
+    assert found.attrs["compiler"] == "xla"
+    assert found.attrs["compiler_reason"] == "llvmlite is not installed"
+    by_name = logistic_diagram(plan=replace(LOGISTIC, compiler="xla"))
+    xr.testing.assert_equal(found, by_name)
+
+    file = tmp_path / "with.h5"
+    with monkeypatch.context() as patch:
+        begun(file, patch)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "statmech_attn.native", None)
+        with pytest.raises(StorageError, match="cannot go on here: .* needs llvmlite"):
+            logistic_diagram(file)
+    assert logistic_diagram(file).attrs["compiler"] == "llvm"
+
+    file = tmp_path / "before.h5"
+    with monkeypatch.context() as patch:
+        manifest = begun(file, patch)
+    content = json.loads(manifest.read_text())
+    del content["choices"]
+    manifest.write_text(json.dumps(content))
+    assert logistic_diagram(file).attrs["compiler"] == "xla"
 
 
 @pytest.mark.slow

@@ -231,7 +231,7 @@ def test_a_new_value_never_recompiles_and_progress_adds_up(published):
     on_host = lambda points: jax.tree.map(np.asarray, points)  # as studies have them
     few = on_host(points_at(published, np.linspace(0.1, 0.5, 8)))
     many = on_host(points_at(published, np.linspace(1.5, 2.5, 40)))
-    plan = Plan(transient=300, steps=1500, exponents=1, max_doublings=0)
+    plan = Plan(300, 1500, exponents=1, max_doublings=0, compiler="xla")
     before = compilations.count()
     scan = Scan(dmft.system(published[0]), plan, few)
     done = []

@@ -26,6 +26,7 @@ RUN = {
     "start": "random",
     "seed": 3,
     "confirm": {"starts": 0},
+    "compiler": "xla",
 }
 
 
