@@ -79,6 +79,7 @@ def zoom():
             "steps": 10_000,
             "exponents": 1,
             "confirm": {"starts": 2, "horizon": 2_000_000},
+            "compiler": "xla",  # which orbits leave, and when, rounding decides
         },
     }
     return studies.run(studies.parse(study))
