@@ -29,6 +29,7 @@ FLOORS = (
     "labels",
     "presentation",
     "layout",
+    "kept_files",
     "native",
     "batches",
     "statistics",

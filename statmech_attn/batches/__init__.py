@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         usable_cores as usable_cores,
         workers as workers,
     )
+    from statmech_attn.batches.kept_programs import Origin as Origin
     from statmech_attn.batches.lanes import (
         batches as batches,
         CPU_LANES as CPU_LANES,

@@ -12,6 +12,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from statmech_attn import extras
 from statmech_attn.batches.cached_property import once
 from statmech_attn.batches.hardware import devices, has_cuda, on_cpu, workers
+from statmech_attn.batches.kept_programs import kept, Origin
 from statmech_attn.batches.runtime import FUSED, has_fused
 
 
@@ -34,9 +35,16 @@ class Compiled:
 
     Args:
         shared: how many of the first arguments belong to all lanes as a whole.
+        origin: all that the program depends on, if other processes may load it.
     """
 
-    def __init__(self, function: Callable, *examples: Any, shared: int = 0):
+    def __init__(
+        self,
+        function: Callable,
+        *examples: Any,
+        shared: int = 0,
+        origin: Origin | None = None,
+    ):
         self._places = _places(examples, shared)
         chosen = devices()
         options = CPU_OPTIONS if chosen[0].platform == "cpu" else {}
@@ -44,7 +52,11 @@ class Compiled:
             function = _on_parts(function, examples, self._places)
         clock, processors = time.perf_counter(), time.process_time()
         jitted = jax.jit(function, in_shardings=self._places, compiler_options=options)
-        self._call = jitted.lower(*examples).compile()
+        lower = lambda: jitted.lower(*examples)
+        if origin is not None and on_cpu():
+            self._call = kept(origin, function, examples, lower)
+        else:
+            self._call = lower().compile()
         self.seconds = time.perf_counter() - clock
         self.seconds = min(self.seconds, time.process_time() - processors)
 
@@ -156,6 +168,7 @@ def _natively(
     function: Callable | None,
     examples: Callable[[int], tuple],
     shared: int,
+    origin: Origin | None,
 ) -> Callable[[int], Natively]:
     """How a width is compiled: its native program is that of every width."""
     require_native()
@@ -170,7 +183,8 @@ def _natively(
     def compile(lanes: int) -> Natively:
         if function is None:
             return Natively(program, None, lanes)
-        return Natively(program, Compiled(function, *program.results(lanes)), lanes)
+        rest = Compiled(function, *program.results(lanes), origin=origin)
+        return Natively(program, rest, lanes)
 
     return compile
 
@@ -203,6 +217,7 @@ class Stage:
         any_width: whether numbers are the same for every width.
         native: function of the arguments that a native program computes first;
             `function` takes its results, and None leaves them as they are.
+        origin: see `Compiled`.
 
     Raises:
         ValueError: there can be no native program.
@@ -216,12 +231,14 @@ class Stage:
         shared: int = 0,
         any_width: bool = True,
         native: Callable | None = None,
+        origin: Origin | None = None,
     ):
         if native is not None:
-            compile = _natively(native, function, examples, shared)
+            compile = _natively(native, function, examples, shared, origin)
         else:
             assert function is not None
-            compile = lambda n: Compiled(function, *examples(n), shared=shared)
+            how: dict[str, Any] = dict(shared=shared, origin=origin)
+            compile = lambda n: Compiled(function, *examples(n), **how)
         self.lanes = lanes
         any_width |= function is None
         any_width &= (has_fused() or function is None) and on_cpu()

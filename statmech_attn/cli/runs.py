@@ -74,7 +74,7 @@ def run(
     batches.runtime.prepare()
     chosen = _engine(engine, workers, scheduler)
     if dry_run or output is None:
-        _forecast(checked, output, chosen, chunk)
+        _forecast(checked, text, output, chosen, chunk)
         return
     reporter = progress.reporter(err, log_file, quiet=quiet, verbose=verbose)
     with studies.guard.screened(), reporter as report:
@@ -94,6 +94,7 @@ def run(
 
 def _forecast(
     checked: "studies.StudyTable",
+    text: str,
     output: Path | None,
     engine: "scan.Engine",
     points_per_chunk: int | None,
@@ -101,7 +102,7 @@ def _forecast(
     """What a run would take, and what of it is there already."""
     from statmech_attn.cli.run_status import print_progress
 
-    checked.inputs()
+    inputs = checked.inputs()
     build = partial(studies.work, checked)
     begun = output and studies.results.places(output)
     if begun and begun.begun:
@@ -109,7 +110,9 @@ def _forecast(
     else:
         work = build()  # which refuses files that do not fit
     out.say(f"the study is valid: {checked.kind}")
-    estimate = scan.forecast.forecast(work, engine, points_per_chunk)
+    workers = engine.workers_for(work)
+    place = scan.earlier_runs.place(work, workers, text, inputs)
+    estimate = scan.forecast.forecast(work, engine, points_per_chunk, place)
     scan.forecast.require_room(estimate, output or Path("here"))
     for line in estimate.lines():
         out.say(line)

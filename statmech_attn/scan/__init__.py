@@ -7,6 +7,7 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.scan import (
+        earlier_runs as earlier_runs,
         engines as engines,
         forecast as forecast,
         signals as signals,

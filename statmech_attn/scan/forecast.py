@@ -9,6 +9,7 @@ import psutil
 from statmech_attn.batches import available_memory
 from statmech_attn.labels import counted
 from statmech_attn.reporting import duration, size
+from statmech_attn.scan.earlier_runs import Earlier, Place
 from statmech_attn.scan.engines.engine import Engine
 from statmech_attn.scan.results import first_round
 from statmech_attn.scan.work import Pilot, Work
@@ -26,6 +27,7 @@ class Forecast(NamedTuple):
 
     Attributes:
         memory: that the run takes of this machine at its largest.
+        earlier: what is known from earlier runs.
     """
 
     points: int
@@ -33,6 +35,7 @@ class Forecast(NamedTuple):
     workers: int
     pilot: Pilot | None
     memory: int
+    earlier: Earlier | None = None
 
     @property
     def most(self) -> int:
@@ -52,6 +55,8 @@ class Forecast(NamedTuple):
     @property
     def seconds(self) -> float | None:
         """Seconds from now to the result file, on a machine with nothing else to do."""
+        if self.earlier and self.earlier.seconds is not None:
+            return self.earlier.seconds / self.workers + WRITING
         if self.pilot is None:
             return None
         points = self._rounded(self.expected - self.points)
@@ -81,10 +86,12 @@ class Forecast(NamedTuple):
             f"{self.points} points{more} in {counted(chunks, 'chunk')} of "
             f"{self.points_per_chunk}, {self.workers} worker(s)"
         )
-        if self.pilot is None or self.seconds is None:
+        if self.seconds is None:
             return line
-        rate = self.workers / self.pilot.seconds
-        line += f": about {duration(self.seconds)} ({rate:.3g} points/s)"
+        line += f": about {duration(self.seconds)}"
+        if self.pilot is None:
+            return line
+        line += f" ({self.workers / self.pilot.seconds:.3g} points/s)"
         line += f", {size(self.memory)} of memory"
         if self.pilot.stored:
             line += f", a file of at most {size(self.most * self.pilot.stored)}"
@@ -92,9 +99,13 @@ class Forecast(NamedTuple):
 
     def assumptions(self) -> str:
         """What the time rests on, in one line; nothing where there is no forecast."""
+        if self.earlier and self.earlier.seconds is not None:
+            return "the time is that of an earlier run of this study on this machine"
         if self.pilot is None:
             return ""
         parts = ["nothing else runs on this machine"]
+        if self.earlier:
+            parts.append("points take as long as an earlier run has measured")
         if self.pilot.assumes:
             parts.append(self.pilot.assumes)
         if self.pilot.fixed:
@@ -106,15 +117,26 @@ class Forecast(NamedTuple):
         return f"{text}; not included: {without}" if without else text
 
 
-def forecast(work: Work, engine: Engine, points_per_chunk: int | None) -> Forecast:
-    """Measure a pilot and choose the size of chunks, unless it is given."""
+def forecast(
+    work: Work, engine: Engine, points_per_chunk: int | None, place: Place | None = None
+) -> Forecast:
+    """Measure a pilot and choose the size of chunks, unless it is given.
+
+    Args:
+        place: where the times of earlier runs are kept; the pilot is that of the first.
+    """
     workers = engine.workers_for(work)
     points = work.total or first_round(work)
-    pilot = work.pilot()
+    earlier = place and place.read()
+    pilot = earlier.pilot if earlier else work.pilot()
     if points_per_chunk is None:
         points_per_chunk = chunk_size(work, workers, pilot)
     memory = _memory(engine, workers, pilot, min(points_per_chunk, points))
-    return Forecast(points, points_per_chunk, workers, pilot, memory)
+    if earlier:
+        memory = max(memory, earlier.memory)
+    elif place:
+        place.write(Earlier(pilot, memory))
+    return Forecast(points, points_per_chunk, workers, pilot, memory, earlier)
 
 
 def _memory(engine: Engine, workers: int, pilot: Pilot | None, points: int) -> int:

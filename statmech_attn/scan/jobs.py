@@ -10,6 +10,7 @@ and has nothing to do where the result is there.
 import glob
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -17,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from statmech_attn import storage
-from statmech_attn.batches import compilations
+from statmech_attn.batches import compilations, on_cpu
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import forecast, signals
+from statmech_attn.scan import earlier_runs, forecast, signals
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.engines import local
@@ -205,7 +206,8 @@ def _found(work: Work) -> tuple[int, dict[str, str]]:
 
 
 def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
-    estimate = forecast.forecast(work, task.engine, per_chunk)
+    place = _place(task, work)
+    estimate = forecast.forecast(work, task.engine, per_chunk, place)
     for line in estimate.lines():
         task.report.note(line)
     forecast.require_room(estimate, path)
@@ -222,6 +224,12 @@ def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder
         choices=choices,
     )
     return Folder.begin(path, manifest)
+
+
+def _place(task: _Task, work: Work) -> earlier_runs.Place:
+    """Where the times of this job are kept."""
+    workers = task.engine.workers_for(work)
+    return earlier_runs.place(work, workers, task.job.text, task.job.inputs)
 
 
 def _compute_chunks(task: _Task, folder: Folder, work: Work) -> None:
@@ -241,11 +249,51 @@ def _compute_chunks(task: _Task, folder: Folder, work: Work) -> None:
         environment=folder.remember(environment),
         study=folder.manifest.study_sha256,
     ) as session:
+        clock = _Clock()
         task.engine.compute(session, partial(folder.work, task.job.build))
         session.look()
+        whole = session.finished and session.kept == len(session.chunks)
+        if whole and task.engine.one_process:
+            _keep_time(_place(task, work), clock.seconds(session.workers))
     if not session.finished:
         raise task.unfinished(folder.path)
     task.report.finish()
+
+
+class _Clock:
+    """The time of all chunks on one worker."""
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter(), time.process_time()
+        self._programs = compilations.count()
+
+    def seconds(self, workers: int) -> float | None:
+        """None where programs were compiled that the next run will read.
+
+        Args:
+            workers: that computed the chunks.
+        """
+        clock, processors = self._begun
+        programs = compilations.count().since(self._programs)
+        if programs.compiled > programs.read:
+            return None
+        elapsed = workers * (time.perf_counter() - clock)
+        if on_cpu():  # whose processors do not count what other programs take
+            elapsed = min(elapsed, time.process_time() - processors)
+        return elapsed
+
+
+def _keep_time(place: earlier_runs.Place, seconds: float | None) -> None:
+    """Keep the time of all chunks, the least of all runs, for the next forecast."""
+    earlier = place.read()
+    if earlier is None:
+        return
+    if seconds is not None:
+        least = min(earlier.seconds or seconds, seconds)
+        earlier = earlier._replace(seconds=least)
+    elif earlier.pilot is not None:
+        earlier = earlier._replace(pilot=earlier.pilot._replace(fixed=0.0))
+    place.write(earlier)
 
 
 def merge(

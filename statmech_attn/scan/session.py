@@ -36,6 +36,7 @@ class Session:
         self.work, self.store, self.report, self.stop = work, store, report, stop
         self.finished = False
         self.workers = 1  # that share the chunks
+        self.kept = 0  # chunks that this session has stored
         self._per_chunk = points_per_chunk
         self._environment, self._study = environment, study
         self._chunks: list[Chunk] = []
@@ -170,6 +171,7 @@ class Session:
         )
         self.store.write(chunk_file, self._claims.name if self._claims else "")
         with self._lock:
+            self.kept += 1
             self._release(chunk.number)
 
     def drop(self, chunk: Chunk) -> None:

@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech_attn.batches import batches, on_cpu, Stage
+from statmech_attn.batches import batches, on_cpu, Origin, Stage
 from statmech_attn.dynamics import cycles, frames, phases
 from statmech_attn.dynamics.diagrams.points import Bend, joined, Points, put, Verdicts
-from statmech_attn.dynamics.finite_exponents import finite_exponents
 from statmech_attn.dynamics.systems import System
 
 
@@ -18,7 +17,13 @@ SURE = 6.0  # standard errors by which the exponent of another cycle differs
 PATIENCE = 4  # rounds in which the frame of a window gains a factor of two on a cycle
 
 
-def stage(system: System, exponents: int, points: Points, lanes: int) -> Stage:
+def stage(
+    system: System,
+    exponents: int,
+    points: Points,
+    lanes: int,
+    origin: Origin | None = None,
+) -> Stage:
     """The compiled round of a batch of cycles, with one guard beside the frame."""
     arrays, system_of = system.split()
     width = min(LANES, lanes) if on_cpu() else lanes
@@ -38,7 +43,8 @@ def stage(system: System, exponents: int, points: Points, lanes: int) -> Stage:
         map = system_of(arrays).beside(params)
         return cycles.go_round(map, state, vector, frame, kicks, period)
 
-    return Stage(once, examples, width, shared=2, any_width=system.any_width)
+    free = system.any_width
+    return Stage(once, examples, width, shared=2, any_width=free, origin=origin)
 
 
 def _coordinates(system: System, points: Points, lanes: int) -> np.ndarray:
@@ -51,7 +57,12 @@ def _coordinates(system: System, points: Points, lanes: int) -> np.ndarray:
 
 
 def with_cycles(
-    stage: Stage, system: System, params, bends: Bend, verdicts: Verdicts
+    stage: Stage,
+    system: System,
+    params,
+    bends: Bend,
+    verdicts: Verdicts,
+    rank: int | None,
 ) -> Verdicts:
     """Verdicts with the exponents of the cycles themselves, where orbits are periodic.
 
@@ -59,6 +70,9 @@ def with_cycles(
     Newton came to another cycle, as it does where two states look alike in what is
     observed and the period is a part of the true one: an unstable cycle whose largest
     exponent is above the average by `SURE` errors is not what the orbit settled on.
+
+    Args:
+        rank: `finite_exponents` of the system.
     """
     k, map = len(verdicts.exponents), system.beside(params)
     cyclic = np.flatnonzero(np.isin(verdicts.phase, (phases.FIXED, phases.PERIODIC)))
@@ -90,7 +104,6 @@ def with_cycles(
 
         return joined(job, list(batches(np.arange(len(which)), lanes)))
 
-    rank = finite_exponents(map, bends.state)
     spectrum = cycles.spectra(
         once, vectors, frame, periods, k, rank=rank, patience=PATIENCE
     )

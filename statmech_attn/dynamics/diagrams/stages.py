@@ -27,6 +27,7 @@ from statmech_attn.batches import (
 )
 from statmech_attn.dynamics import cycles, lyapunov, phases
 from statmech_attn.dynamics.diagrams import cycle_exponents
+from statmech_attn.dynamics.diagrams.kept_stages import origin_of
 from statmech_attn.dynamics.diagrams.points import Bend, gather, Points, put, Verdicts
 from statmech_attn.dynamics.diagrams.sections import Sections
 from statmech_attn.dynamics.finite_exponents import finite_exponents
@@ -144,7 +145,7 @@ class Scan:
         first = points.take(np.zeros(1, int))
         fit = fitted(self.system, plan, first)
         self.turn, self.displayed = fit.turn, fit.displayed
-        self._rank = finite_exponents(self.system.beside(first.params), first.starts)
+        self.rank = finite_exponents(self.system.beside(first.params), first.starts)
         self.arrays, self._system_of = self.system.split()
         self._longer = 0.0  # work of doubled windows over the rest, by the pilot
         any_width = self.system.any_width
@@ -160,6 +161,8 @@ class Scan:
         """Make all stages, the longest program first: it may be too long for LLVM."""
         batch = lambda lanes: (self.arrays, *points.take(np.zeros(lanes, int)))
         number, cap = jnp.asarray(1), jnp.asarray(False)
+        numbers = self.plan, self.turn, self.displayed, self.rank
+        origin = origin_of(self.system, *numbers)
         stage = lambda function, *rest, judge=None: Stage(
             judge if native else function,
             lambda lanes: (*batch(lanes), *rest),
@@ -167,6 +170,7 @@ class Scan:
             shared=1,
             any_width=self.system.any_width,
             native=function if native else None,
+            origin=origin,
         )
         if self.plan.exponents:
             window = self._measured if native else self._windowed
@@ -176,7 +180,7 @@ class Scan:
         self.sections = Sections(self.plan, self.lanes, SEGMENT)
         if self.plan.exponents:
             self.cycle = cycle_exponents.stage(
-                self.system, self.plan.exponents, points, self.lanes
+                self.system, self.plan.exponents, points, self.lanes, origin
             )
 
     def _advanced(self, arrays, params, state, steps):
@@ -218,7 +222,7 @@ class Scan:
             sums,
             per_block=per_block,
             every=self._every,
-            rank=self._rank,
+            rank=self.rank,
             dimension=bend[1].shape[0],
         )
         witnesses = phases.weigh(
@@ -344,7 +348,8 @@ class Scan:
             extension += float(batches) * window(2**doubling * first)
         seconds += window(first)
         if parts > workers():  # for fewer they take less time than this measurement
-            cycles = (self.cycle, self.system, points.params, bends, verdicts)
+            places = self.system, points.params, bends, verdicts
+            cycles = (self.cycle, *places, self.rank)
             seconds += seconds_of(lambda: cycle_exponents.with_cycles(*cycles))
         self._longer = extension / seconds
         unsettled = float(shares.mean())
@@ -567,6 +572,11 @@ def classified(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts
         loop=phases.repeated,
     )
     verdicts = cycle_exponents.with_cycles(
-        scan.cycle, scan.system, points.params, last.bends, last.verdicts
+        scan.cycle,
+        scan.system,
+        points.params,
+        last.bends,
+        last.verdicts,
+        scan.rank,
     )
     return last.points, verdicts

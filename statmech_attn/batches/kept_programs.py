@@ -1,0 +1,85 @@
+"""Compiled programs that other processes load without a trace.
+
+XLA's own store is asked by the program, which must be traced and lowered first.  Here a
+program is also known by what its trace depends on (`Origin`), where that has a name.
+Such an entry names the program, so that after a change of this package, whose programs
+are mostly the same, it is traced once and not compiled anew.
+"""
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+from jax.experimental import serialize_executable
+
+from statmech_attn import kept_files
+from statmech_attn.batches import compilations
+
+
+FOLDER = "stages"  # below the store of JAX
+
+
+class Origin(NamedTuple):
+    """What programs depend on beside the function and its examples.
+
+    Attributes:
+        trace: all that the traces depend on.
+        machine: all that decides what is made of a trace.
+    """
+
+    trace: tuple[str, ...]
+    machine: tuple[str, ...]
+
+
+def kept(
+    origin: Origin,
+    function: Callable,
+    examples: tuple,
+    lower: Callable[[], jax.stages.Lowered],
+) -> jax.stages.Compiled:
+    """The stored program, or the one that is compiled, and stored where it can be.
+
+    Args:
+        origin: all that it depends on beside the following.
+        function: of a class or a module, which its name tells from others.
+        examples: its arguments.
+        lower: traces the function.
+    """
+    parts = *origin.trace, *origin.machine, *_described(function, examples)
+    name = kept_files.read(FOLDER, parts)
+    if name is not None and (program := _loaded([name.decode()], examples)):
+        return program
+    lowered = lower()
+    texts = lowered.as_text(), *origin.machine
+    read = compilations.count().read
+    compiled = lowered.compile()
+    name = kept_files.digest(texts)
+    if compilations.count().read == read:  # XLA can store only what it has compiled
+        program, _, tree = serialize_executable.serialize(compiled)
+        results = jax.tree.unflatten(tree, range(tree.num_leaves))
+        kept_files.write(FOLDER, [name], pickle.dumps((program, results)))
+    kept_files.write(FOLDER, parts, name.encode())
+    return compiled
+
+
+def _loaded(parts: Sequence[str], examples: tuple) -> jax.stages.Compiled | None:
+    """A stored program; None where there is none, or one that cannot be loaded."""
+    content = kept_files.read(FOLDER, parts)
+    if content is None:
+        return None
+    program, results = pickle.loads(content)
+    trees = map(jax.tree.structure, ((examples, {}), results))
+    try:
+        return serialize_executable.deserialize_and_load(program, *trees)
+    except (RuntimeError, ValueError):
+        return None
+
+
+def _described(function: Callable, examples: tuple) -> Iterator[str]:
+    """A function by its name, and its arguments by their shapes."""
+    yield f"{function.__module__}.{function.__qualname__}"
+    leaves, structure = jax.tree.flatten(examples)
+    yield str(structure)
+    for leaf in leaves:
+        yield f"{jax.typeof(leaf)!r} {getattr(leaf, 'weak_type', False)}"

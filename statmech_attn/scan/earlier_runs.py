@@ -1,0 +1,73 @@
+"""What earlier runs of a study took on this machine, so that none is timed twice.
+
+An entry (`kept_files`) holds the pilot and, once one process has computed all chunks,
+the time that they took.  It depends on the study, on the files that it reads, on its
+batches, workers and compiler, and on `storage.environment()`.  No number of a result depends on
+it: it says how points are cut into chunks, and what the forecast is.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from statmech_attn import kept_files, storage
+from statmech_attn.scan.work import Pilot, Work
+
+
+FOLDER = "times"  # below the store of JAX
+
+
+class Earlier(NamedTuple):
+    """What is known from earlier runs.
+
+    Attributes:
+        pilot: None for a kind that has none.
+        memory: in bytes, as it was forecast with the programs in memory.
+        seconds: of all chunks, on one worker; None before a run computed them all.
+    """
+
+    pilot: Pilot | None
+    memory: int
+    seconds: float | None = None
+
+
+class Place(NamedTuple):
+    """Where the times of a study are kept."""
+
+    parts: tuple[str, ...]
+
+    def read(self) -> Earlier | None:
+        """What is known; None before the first run, and where an entry is damaged."""
+        content = kept_files.read(FOLDER, self.parts)
+        if content is None:
+            return None
+        pilot, *rest = json.loads(content)
+        return Earlier(pilot and Pilot(*pilot), *rest)
+
+    def write(self, earlier: Earlier) -> None:
+        """Keep what a run found out.
+
+        Args:
+            earlier: what is known from now on.
+        """
+        kept_files.write(FOLDER, self.parts, json.dumps(earlier).encode())
+
+
+def place(work: Work, workers: int, study: str, inputs: Mapping[str, str]) -> Place:
+    """Where the times of a study on this machine are kept.
+
+    Args:
+        work: what a kind computes.
+        workers: chunks that are computed at once.
+        study: its text.
+        inputs: SHA-256 of what it reads, by name.
+
+    Example:
+        `place(work, 2, job.text, job.inputs).read()`
+    """
+    kind = f"{type(work).__module__}.{type(work).__qualname__}"
+    facts: dict[str, Any] = storage.environment()
+    facts |= {"batch": work.batch, "workers": workers}
+    facts |= getattr(work, "choices", {})
+    text = json.dumps([facts, dict(inputs)], sort_keys=True)
+    return Place((kind, storage.study_digest(study), text, *Pilot._fields))

@@ -1,0 +1,117 @@
+"""Which stages are stored, and that a stored one is the program that was compiled."""
+
+import os
+import subprocess
+import sys
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+from statmech_attn import dmft, dynamics
+from statmech_attn.batches import kept_programs
+from statmech_attn.dynamics.diagrams import kept_stages
+from statmech_attn.dynamics.diagrams.kept_stages import origin_of
+
+
+COMPUTE = """
+import sys
+import numpy as np
+import statmech_attn
+from statmech_attn import studies
+from statmech_attn.batches import programs
+
+statmech_attn.setup()
+lower, traced = programs.jax.jit, []
+def jit(function, **how):
+    made = lower(function, **how)
+    class Counted:
+        def lower(self, *examples):
+            traced.append(function.__qualname__)
+            return made.lower(*examples)
+    return Counted() if "compiler_options" in how else made
+programs.jax.jit = jit
+study = studies.parse({
+    "kind": "bifurcation",
+    "parameters": {"beta": [1.0, 1.27, 2.0]},
+    "run": {"transient": 200, "steps": 400, "exponents": 0},
+})
+result = studies.run(study)
+np.savez(sys.argv[1], **{n: x.values for n, x in result.items() if x.dtype != object})
+print(len(traced))
+"""
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory):
+    """A diagram, computed by three processes; the second finds what the first left."""
+    folder = tmp_path_factory.mktemp("stages")
+
+    def compute(name):
+        environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(folder / "store")}
+        words = [sys.executable, "-c", COMPUTE, str(folder / f"{name}.npz")]
+        done = subprocess.run(
+            words, env=environment, capture_output=True, text=True, check=True
+        )
+        with np.load(folder / f"{name}.npz") as arrays:
+            return int(done.stdout), {n: x.tobytes() for n, x in arrays.items()}
+
+    first, second = compute("first"), compute("second")
+    for entry in (folder / "store" / kept_programs.FOLDER).iterdir():
+        entry.write_bytes(entry.read_bytes()[:-1])
+    return first, second, compute("damaged")
+
+
+def test_a_second_process_traces_no_stage(computed):
+    (traced, _), (again, _), _ = computed
+    assert traced == 2 and again == 0
+
+
+def test_numbers_of_stored_stages_are_the_same_to_the_last_bit(computed):
+    (_, first), (_, second), _ = computed
+    assert first == second
+
+
+def test_damaged_stages_are_traced_anew(computed):
+    (traced, first), _, (again, third) = computed
+    assert again == traced and third == first
+
+
+@pytest.fixture
+def network():
+    file = dmft.load("poclopez-pe2")
+    return dmft.network(file.patterns, context=file.context)
+
+
+def test_stages_of_one_network_are_known_apart(network, monkeypatch):
+    monkeypatch.setattr(kept_stages, "_source", lambda: "source")
+    system = dmft.system(network)
+    assert origin_of(system, 4) == origin_of(dmft.system(network), 4)
+    other = dmft.system(network, epsilon=0.0)
+    assert other.drive_period != system.drive_period
+    assert origin_of(other, 4) != origin_of(system, 4)
+    assert origin_of(system, 5) != origin_of(system, 4)
+    with jax.default_matmul_precision("highest"):
+        highest = origin_of(system, 4)
+    assert highest != origin_of(system, 4)
+
+
+class Step(eqx.Module):
+    """A step that somebody else has written."""
+
+    def __call__(self, state, parameters):
+        return 1.5 * state
+
+
+@pytest.mark.parametrize("step", [lambda x: 1.5 * x, Step(), np.sin])
+def test_a_system_of_ones_own_is_traced(step):
+    assert origin_of(dynamics.System(step)) is None
+
+
+def test_a_changed_package_keeps_no_stages(network, monkeypatch):
+    """What this process has imported may be older than the files."""
+    kept_stages._source.cache_clear()
+    monkeypatch.setattr(kept_stages.psutil.Process, "create_time", lambda self: 0.0)
+    assert origin_of(dmft.system(network)) is None
+    kept_stages._source.cache_clear()
