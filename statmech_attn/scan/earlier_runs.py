@@ -2,8 +2,8 @@
 
 An entry (`kept_files`) holds the pilot and, once one process has computed all chunks,
 the time that they took.  It depends on the study, on the files that it reads, on its
-batches, workers and compiler, and on `storage.environment()`.  No number of a result depends on
-it: it says how points are cut into chunks, and what the forecast is.
+batches, workers and compiler, and on `storage.environment()`.  No number of a result
+depends on it: it says how points are cut into chunks, and what the forecast is.
 """
 
 import json

@@ -123,6 +123,9 @@ def forecast(
     """Measure a pilot and choose the size of chunks, unless it is given.
 
     Args:
+        work: what a kind computes.
+        engine: that computes it.
+        points_per_chunk: chosen when omitted.
         place: where the times of earlier runs are kept; the pilot is that of the first.
     """
     workers = engine.workers_for(work)

@@ -81,7 +81,7 @@ def with_cycles(
     cyclic, periods = cyclic[order], periods[order]
     if not cyclic.size:
         return verdicts
-    places = Points(params, bends.state).take(cyclic)
+    places = Points(*jax.tree.map(np.asarray, (params, bends.state))).take(cyclic)
     vectors = _coordinates(system, places, stage.lanes)
     guarded = min(k + 1, len(vectors))
     arrays, _ = system.split()
