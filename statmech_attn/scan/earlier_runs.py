@@ -68,6 +68,6 @@ def place(work: Work, workers: int, study: str, inputs: Mapping[str, str]) -> Pl
     kind = f"{type(work).__module__}.{type(work).__qualname__}"
     facts: dict[str, Any] = storage.environment()
     facts |= {"batch": work.batch, "workers": workers}
-    facts |= getattr(work, "choices", {})
+    facts |= getattr(work, "decisions", {})
     text = json.dumps([facts, dict(inputs)], sort_keys=True)
     return Place((kind, storage.study_digest(study), text, *Pilot._fields))

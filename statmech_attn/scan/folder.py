@@ -49,7 +49,7 @@ class Manifest(BaseModel):
     Attributes:
         resolved: the study with all defaults, and files by their full path.
         inputs: SHA-256 of what the study reads, see `StudyTable.inputs`.
-        choices: what the run found for itself when it began, see `Work`.
+        decisions: what the run decided for itself when it began, see `Work`.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -62,7 +62,7 @@ class Manifest(BaseModel):
     batch: int = Field(ge=1)
     started: str
     inputs: dict[str, str] = {}
-    choices: dict[str, str] = {}
+    decisions: dict[str, str] = {}
 
 
 class Folder:
@@ -142,9 +142,9 @@ class Folder:
             StorageError: it cannot be computed here as it was begun.
         """
         work = build(self.manifest.batch)
-        again = getattr(work, "with_choices", None)
+        again = getattr(work, "with_decisions", None)
         try:
-            return again(self.manifest.choices) if again else work
+            return again(self.manifest.decisions) if again else work
         except ValueError as error:
             raise StorageError(f"{self.path}: cannot go on here: {error}") from None
 

@@ -190,7 +190,7 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
     if not (path / MANIFEST).exists():
         work = task.job.build(None)
         folder = _begin(work, task, path, per_chunk)
-        if (folder.manifest.batch, folder.manifest.choices) == _found(work):
+        if (folder.manifest.batch, folder.manifest.decisions) == _kept_of(work):
             return work, folder
     folder = Folder.open(path)
     folder.require(task.job.text, task.job.inputs)
@@ -200,9 +200,9 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
     return folder.work(task.job.build), folder
 
 
-def _found(work: Work) -> tuple[int, dict[str, str]]:
+def _kept_of(work: Work) -> tuple[int, dict[str, str]]:
     """What a run keeps of the work that it begins with."""
-    return work.batch, dict(getattr(work, "choices", {}))
+    return work.batch, dict(getattr(work, "decisions", {}))
 
 
 def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
@@ -211,7 +211,7 @@ def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder
     for line in estimate.lines():
         task.report.note(line)
     forecast.require_room(estimate, path)
-    batch, choices = _found(work)
+    batch, decisions = _kept_of(work)
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         study=task.job.text,
@@ -221,7 +221,7 @@ def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder
         batch=batch,
         started=storage.now().isoformat(),
         inputs=task.job.inputs,
-        choices=choices,
+        decisions=decisions,
     )
     return Folder.begin(path, manifest)
 

@@ -187,8 +187,9 @@ class Work(Protocol):
             a thread of XLA's pool while they wait for tasks in the same pool.
         keeps_blocks: a chunk that is dropped goes on later from where it was.
         lost: why rows that are not finite are so; may be absent.
-        choices: what a run found for itself when it began, by name: kept in its folder,
-            from which `with_choices` gives the same work again; both may be absent.
+        decisions: what a run decided for itself when it began, by name: kept in its
+            folder, from which `with_decisions` gives the same work again; both may be
+            absent.
         total: points of the rounds that are known before, None where only the results
             will tell; further rounds may follow.
         empty: what the integer columns hold for points that were not computed; others

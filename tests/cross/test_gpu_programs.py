@@ -51,7 +51,7 @@ def programs(monkeypatch):
     """Lower batches in place of compiling them, and named functions at a first call."""
     names = []
 
-    def built(self, function, *examples, shared=0):
+    def built(self, function, *examples, shared=0, origin=None):
         names.append(function.__name__)
         shapes = lambda x: jax.ShapeDtypeStruct(np.shape(x), x.dtype)
         lowered(function, *jax.tree.map(shapes, examples))

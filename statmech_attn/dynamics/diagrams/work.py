@@ -129,11 +129,11 @@ class GridWork(ConfirmationRounds, Computation):
         return self.diagram.compiler or self.scan.compiler
 
     @property
-    def choices(self) -> dict[str, str]:
+    def decisions(self) -> dict[str, str]:
         return self.compiler.stored()
 
-    def with_choices(self, choices: Mapping[str, str]) -> "GridWork":
-        compiler = stored_compiler(self.diagram.plan.compiler, choices)
+    def with_decisions(self, decisions: Mapping[str, str]) -> "GridWork":
+        compiler = stored_compiler(self.diagram.plan.compiler, decisions)
         return diagram_work(self.diagram._replace(compiler=compiler), self.batch)
 
     @property

@@ -205,7 +205,7 @@ def test_a_run_goes_on_with_the_compiler_that_it_was_begun_with(tmp_path, monkey
     with monkeypatch.context() as patch:
         manifest = begun(file, patch)
     content = json.loads(manifest.read_text())
-    del content["choices"]
+    del content["decisions"]
     manifest.write_text(json.dumps(content))
     assert logistic_diagram(file).attrs["compiler"] == "xla"
 

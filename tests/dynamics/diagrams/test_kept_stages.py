@@ -35,7 +35,7 @@ programs.jax.jit = jit
 study = studies.parse({
     "kind": "bifurcation",
     "parameters": {"beta": [1.0, 1.27, 2.0]},
-    "run": {"transient": 200, "steps": 400, "exponents": 0},
+    "run": {"transient": 200, "steps": 400, "exponents": 0, "compiler": "xla"},
 })
 result = studies.run(study)
 np.savez(sys.argv[1], **{n: x.values for n, x in result.items() if x.dtype != object})
