@@ -251,7 +251,7 @@ def published() -> None:
     net = dmft.network(file.patterns, context=file.context)
     params = dmft.parameters(np.linspace(0, 3, 4001), file.gamma, file.epsilon)
     points = Points(params, dmft.from_checkpoint(net, params, file))
-    plan = Plan(100_000, 75_000, exponents=12, max_doublings=0, compiler="xla")
+    plan = Plan(100_000, 75_000, exponents=12, max_doublings=0)
     clock = time.perf_counter()
     outcome = run(Scan(dmft.system(net), plan, points), points)
     seconds = time.perf_counter() - clock

@@ -133,7 +133,7 @@ class Folder:
         return cls(path, stored)
 
     def work(self, build: Callable[[int | None], Work]) -> Work:
-        """The work that the folder was begun for, with what was found then.
+        """The work that the folder was begun for, with what was decided then.
 
         Args:
             build: batch -> the work of its study.
