@@ -67,6 +67,10 @@ class SectionBuffer:
         self.values[rank[fits], lanes[fits]] = first[times[fits], lanes[fits]]
         self.count += hit.sum(axis=0)
 
+    def rows(self, values: Any, places: np.ndarray) -> np.ndarray:
+        """Some rows of a record (time, lane)."""
+        return np.asarray(values)[places]
+
 
 class DeviceBuffer:
     """The same on an accelerator: pairs of steps are chosen, and interpolated at last.
@@ -84,6 +88,10 @@ class DeviceBuffer:
     def add(self, first: Any, second: Any, length: int) -> None:
         """Take in the next steps: values (time, lane), of which so many rows count."""
         self._kept = self._take(*self._kept, first, second, np.asarray(length))
+
+    def rows(self, values: Any, places: np.ndarray) -> np.ndarray:
+        """Some rows of a record (time, lane), of which no others are moved."""
+        return np.asarray(values[places])
 
     @property
     def count(self) -> np.ndarray:

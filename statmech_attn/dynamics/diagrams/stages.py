@@ -462,7 +462,7 @@ class Scan:
             samples.add(first, second, length)
             at_zero = np.asarray(clock)[:length] % self.drive_period == 0
             latest = np.flatnonzero(at_zero)[-plan.strobe_samples :]
-            recent = np.concatenate([strobe, np.asarray(first[latest])])
+            recent = np.concatenate([strobe, samples.rows(first, latest)])
             strobe = recent[len(recent) - plan.strobe_samples :]
             tick(length)
         return state, samples.values, samples.count, strobe

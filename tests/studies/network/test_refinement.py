@@ -1,5 +1,7 @@
 """Refined scans have the numbers of the whole fine grid, at the points they compute."""
 
+import re
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -163,4 +165,5 @@ def test_the_most_that_can_be_computed_is_announced_first():
     run = RUN | {"refine": 2, "steps": 64, "max_doublings": 0}
     tree = {"kind": "bifurcation", "parameters": {"beta": beta}, "run": run}
     text = forecast(studies.work(studies.parse(tree)), local.engine(2), None).text()
-    assert text.startswith("5 points (refined to about 7, at most 17) in ")
+    about = re.match(r"5 points \(refined to about (\d+), at most 17\) in ", text)
+    assert about and 5 <= int(about[1]) <= 17
