@@ -68,7 +68,8 @@ def _described(part: Any) -> str:
         return str(jax.typeof(part))
     if part is None or isinstance(part, bool | int | float | str):
         return repr(part)
-    of_package = getattr(part, "__module__", "").split(".")[0] == PACKAGE
+    module = getattr(part, "__module__", None) or ""  # none of what `exec` defines
+    of_package = module.split(".")[0] == PACKAGE
     if of_package and isinstance(part, eqx.Module):
         names = [field.name for field in dataclasses.fields(part)]
         fields = [f"{name}={_described(getattr(part, name))}" for name in names]

@@ -104,7 +104,15 @@ class Step(eqx.Module):
         return 1.5 * state
 
 
-@pytest.mark.parametrize("step", [lambda x: 1.5 * x, Step(), np.sin])
+def without_module():
+    """A function of a text, as of a page of the documentation."""
+    names = {}
+    exec("def step(x):\n    return 1.5 * x", {"__name__": None}, names)
+    assert names["step"].__module__ is None
+    return names["step"]
+
+
+@pytest.mark.parametrize("step", [lambda x: 1.5 * x, Step(), np.sin, without_module()])
 def test_a_system_of_ones_own_is_traced(step):
     assert origin_of(dynamics.System(step)) is None
 
