@@ -108,3 +108,9 @@ def test_a_script_writes_a_file_that_can_be_read(name, given, variables, tmp_pat
     subprocess.run([*command, *given.split()], check=True)
     dataset = storage.read(output)
     assert variables <= set(dataset) and "n_spins" in dataset.coords
+
+
+def test_the_arrow_of_time_is_drawn(tmp_path):
+    picture = tmp_path / "arrow.png"
+    script("arrow_of_time").main(["--smoke", "--output", str(picture)])
+    assert picture.stat().st_size > 10_000

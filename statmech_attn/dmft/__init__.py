@@ -28,6 +28,10 @@ if TYPE_CHECKING:
         predictability_horizon as predictability_horizon,
         SCORE_LIMIT as SCORE_LIMIT,
     )
+    from statmech_attn.dmft.irreversibility import (
+        entropy_production as entropy_production,
+        EntropyProduction as EntropyProduction,
+    )
     from statmech_attn.dmft.mean_field import (
         advance as advance,
         jacobian as jacobian,

@@ -1,0 +1,265 @@
+r"""The arrow of time: entropy production of attention (docs/theory/irreversibility.md).
+
+Token t is drawn with the fields of the C tokens before it.  Read backwards, the same
+network would draw it with those of the C tokens after it, the next one standing first;
+every token keeps its place in the positional code, an external clock that runs back as
+well.  The rate of the Kullback-Leibler divergence between both, per spin, is
+
+    $\sigma_t = \sum_c w_c \, \langle \ln p(x_t | h_{c,t})
+               - \ln p(x_t | h^R_{c,t}) \rangle$
+
+in nats per token and spin.  For N -> infinity fields are numbers, and spins of a class
+are independent.  It is zero for an orbit that is its own reversal.
+
+Where spins are copied with probability 1 - Delta, a spin is a Markov chain whose past
+is the token before, and its reversal one whose past is the token after:
+
+    $p(x | y) = \Delta \, e^{x h} / 2 \cosh h + (1 - \Delta) \, \delta_{x y}$
+
+Single tokens may then have negative terms; their average has none.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from statmech_attn import presentation
+from statmech_attn.batches import add_up, require_double
+from statmech_attn.dmft.mean_field import advance, attention_weights, receive
+from statmech_attn.dmft.network import (
+    contract,
+    Network,
+    next_means,
+    Parameters,
+    State,
+    token_overlaps,
+)
+from statmech_attn.dynamics import lyapunov
+from statmech_attn.labels import Variable
+
+
+UNIT = "nat / (token spin)"
+ROUNDING = 1e-15  # of an average of logarithms near one
+
+
+class EntropyProduction(eqx.Module):
+    """Rate of entropy production along an orbit, in nats per token and spin.
+
+    Attributes:
+        mean: average over the window.
+        weighted: the same as a weighted average, which converges fast on regular
+            orbits.
+        stderr: standard error of the mean, from blocks.
+        blocks: averages over each block.
+        steps: tokens of the window.
+        tokens: of every token, where they were asked for.
+    """
+
+    mean: Float[Array, "*batch"]
+    weighted: Float[Array, "*batch"]
+    stderr: Float[Array, "*batch"]
+    blocks: Float[Array, "blocks *batch"]
+    steps: Int[Array, ""]
+    tokens: Float[Array, "steps *batch"] | None = None
+
+    _shown = (
+        Variable(
+            "mean", "", "entropy production", UNIT, "σ", value="mean", error="stderr"
+        ),
+        Variable("weighted", "", "entropy production, weighted average", UNIT, "σ_w"),
+        Variable("blocks", "block", "entropy production of blocks", UNIT, line=False),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
+
+def entropy_production(
+    net: Network,
+    params: Parameters,
+    state: State,
+    *,
+    steps: int,
+    transient: int = 0,
+    blocks: int = lyapunov.BLOCKS,
+    per_token: bool = False,
+) -> EntropyProduction:
+    """Rate of entropy production per spin along the orbit of the mean-field map.
+
+    A pure function, batched over trailing axes; works under `jit` and `vmap`.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: where the orbit starts.
+        steps: tokens of the window, rounded up to a multiple of the blocks.  The orbit
+            goes C tokens further, since a token is read backwards from those after it.
+        transient: tokens before the window, beside the C that fill attention.
+        blocks: number of blocks for the error, a multiple of 4.
+        per_token: whether to keep the rate of every token.
+
+    Returns:
+        `EntropyProduction`: average, weighted average, error, in nats per token and
+        spin.
+
+    Raises:
+        ValueError: a count that is out of range.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters([1.0, 2.5], file.gamma, file.epsilon)
+        >>> start = dmft.from_checkpoint(net, params, file)
+        >>> rate = entropy_production(net, params, start, steps=2000, transient=2000)
+        >>> [f"{x:.1g}" for x in rate.mean.tolist()]
+        ['9e-07', '1']
+    """
+    require_double()
+    lyapunov.check_counts(steps, transient, 1, blocks)
+    per_block = -(-steps // blocks)
+    return _produced(net, params, state, transient, per_block, blocks, per_token)
+
+
+class Past(NamedTuple):
+    """What reversal needs of the last C tokens, by slot, and of the newest one.
+
+    Attributes:
+        queries: overlaps with the query patterns.
+        gained: averages of ln p given the tokens before.
+        means: class means.
+        pairs: averages <x_t x_{t+1}> of the spins of a class.
+        newest: class means of the newest token.
+    """
+
+    queries: Float[Array, "C M *batch"]
+    gained: Float[Array, "C *batch"]
+    means: Float[Array, "C S *batch"]
+    pairs: Float[Array, "C S *batch"]
+    newest: Float[Array, "S *batch"]
+
+
+@partial(jax.jit, static_argnames=("per_block", "blocks", "per_token"))
+def _produced(net, params, state, transient, per_block, blocks, per_token):
+    state = advance(net, params, state, transient + net.context)
+    start = state, no_past(net, params, state)
+    turn = lambda carry, _: read_token(net, params, *carry)
+    carry, _ = jax.lax.scan(turn, start, None, length=net.context)
+    total = per_block * blocks
+
+    def add(sums, i):
+        carry, weighted = sums
+        carry, sigma = turn(carry, None)
+        w = lyapunov.window_weights((i + 0.5) / total)[0]
+        return (carry, weighted + w * sigma), (sigma, w)
+
+    def block(sums, b):
+        sums, (sigma, w) = jax.lax.scan(
+            add, sums, b * per_block + jnp.arange(per_block)
+        )
+        return sums, (sigma.mean(0), w.sum(), sigma if per_token else None)
+
+    nothing = jnp.zeros(carry[1].gained.shape[1:])
+    (_, weighted), (averages, weights, tokens) = jax.lax.scan(
+        block, (carry, nothing), jnp.arange(blocks)
+    )
+    mean, weighted = lyapunov.mean_of(averages), weighted / weights.sum()
+    scatter = lyapunov.mean_of((averages - mean) ** 2) / (blocks - 1)
+    scatter = jnp.maximum(scatter, ((mean - weighted) / 3) ** 2)
+    if tokens is not None:
+        tokens = tokens.reshape(total, *tokens.shape[2:])
+    stderr = jnp.sqrt(scatter) + ROUNDING
+    return EntropyProduction(
+        mean, weighted, stderr, averages, jnp.asarray(total), tokens
+    )
+
+
+def no_past(net: Network, params: Parameters, state: State) -> Past:
+    """A past that no token has filled."""
+    means = next_means(net, params, state.newest, state.means)
+    overlaps = token_overlaps(net, params, means, state.clock)
+    ring = lambda x: jnp.zeros((net.context, *x.shape))
+    return Past(
+        queries=ring(overlaps[2]),
+        gained=ring(means[0]),
+        means=ring(means),
+        pairs=ring(means),
+        newest=jnp.zeros(means.shape),
+    )
+
+
+def read_token(net: Network, params: Parameters, state: State, past: Past, means=None):
+    """One token, and the entropy produced by the one C tokens before it.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+        past: of the C tokens before.
+        means: class means (S, *batch) of a sampled token; of the map when omitted.
+
+    Returns:
+        The state and the past after it, and a rate (*batch).
+    """
+    slot, fields = state.clock, params.beta * contract(net.output.T, state.newest)
+    if means is None:
+        means = next_means(net, params, state.newest, state.means)
+    overlaps = token_overlaps(net, params, means, slot)
+    after = receive(net, params, state, overlaps, means)
+    pair = _pair(params, past.newest, fields)
+    gained = _mean_log(net, params, fields, means, past.newest, pair)
+    queries = _put(past.queries, overlaps[2], slot)
+    pairs = _put(past.pairs, pair, (slot - 1) % net.context)
+    query, next_slot = _at(queries, after.clock), after.clock
+    weights = attention_weights(params.gamma, query, after.k, after.tokens)
+    attention = add_up(weights[d] * after.v[d] for d in range(net.context))
+    reverse = params.beta * contract(net.output.T, attention)
+    later = means if net.context == 1 else _at(past.means, next_slot)
+    oldest = _at(past.means, slot), later, _at(pairs, slot)
+    rate = _at(past.gained, slot) - _mean_log(net, params, reverse, *oldest)
+    past = Past(
+        queries,
+        _put(past.gained, gained, slot),
+        _put(past.means, means, slot),
+        pairs,
+        means,
+    )
+    return (after, past), rate
+
+
+def _pair(params: Parameters, before, fields):
+    """<x y> of the spins of a token and of the one before."""
+    drawn = before * jnp.tanh(fields)
+    if params.redrawn is None:
+        return drawn
+    return 1 - params.redrawn + params.redrawn * drawn
+
+
+def _mean_log(net: Network, params: Parameters, fields, means, others, pair):
+    """Average of ln p(x | y) over classes, where x and y have these means and <x y>."""
+    log_cosh = jnp.logaddexp(fields, -fields)  # of 2 cosh h
+    if params.redrawn is None:
+        return _over_classes(net, means * fields - log_cosh)
+    total = 0.0
+    for x in (1, -1):
+        fresh = params.redrawn * jnp.exp(x * fields - log_cosh)
+        for y in (1, -1):
+            chance = (1 + x * means + y * others + x * y * pair) / 4
+            copied = 1 - params.redrawn if x == y else 0.0
+            total = total + chance * jnp.log(fresh + copied)
+    return _over_classes(net, total)
+
+
+def _over_classes(net: Network, x):
+    """Average over the site classes, whose patterns are signs."""
+    return contract(jnp.abs(net.weighted[0, :1]), x)[0]
+
+
+def _put(ring, value, slot):
+    return jax.lax.dynamic_update_index_in_dim(ring, value, slot, 0)
+
+
+def _at(ring, slot):
+    return jax.lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)

@@ -1,0 +1,214 @@
+"""Entropy production: enumerated paths, the fluctuation theorem, spins, reversals."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import dmft
+from statmech_attn.dmft.irreversibility import no_past, read_token
+
+
+def random_network(seed, n_patterns=2, n_sites=3, context=2, gamma=3.0, **changes):
+    """A network in which every spin is a class of its own."""
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], (4, n_patterns, n_sites))
+    patterns = dmft.site_classes(signs)
+    net = dmft.network(patterns, context=context)
+    return net, dmft.parameters(1.3, gamma, 0.1, **changes)
+
+
+def fields(net, params, means, clock=0):
+    """Fields (T, S) of tokens with given class means, forwards and backwards, in NumPy.
+
+    The first token has this place in the code.  The first and the last C tokens lack
+    one of the two, which is NaN.
+    """
+    means, C = np.asarray(means), net.context
+    n, (beta, gamma) = len(means), (float(params.beta), float(params.gamma))
+    _, v, q, k = np.einsum("ams,ts->atm", np.asarray(net.weighted), means)
+    epsilon, code = float(params.epsilon), np.asarray(net.positional)
+    rows = (clock + np.arange(n)) % C
+    v, q, k = (
+        (1 - epsilon) * x + epsilon * code[rows, i]
+        for i, x in zip((1, 2, 3), (v, q, k), strict=True)
+    )
+
+    def field(query, window):
+        logits = gamma * k[window] @ q[query]
+        odds = np.exp(logits - logits.max())
+        attention = odds @ v[window] / odds.sum()
+        return beta * np.asarray(net.output).T @ attention
+
+    forwards, backwards = np.full((2, n, means.shape[1]), np.nan)
+    for t in range(n):
+        if t >= C:
+            forwards[t] = field(t - 1, np.arange(t - C, t))
+        if t + C < n:
+            backwards[t] = field(t + 1, np.arange(t + 1, t + C + 1))
+    return forwards, backwards
+
+
+def log_probability(x, h):
+    return x * h - np.log(2 * np.cosh(h))
+
+
+def of_tokens(net, params, means):
+    """Rates of sampled tokens by the library; token t is read when t + C has come."""
+    state = dmft.from_row(net, params, 0)
+    past, rates = no_past(net, params, state), []
+    for row in jnp.asarray(means):
+        (state, past), rate = read_token(net, params, state, past, row)
+        rates.append(rate)
+    return np.array(rates)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("context", [1, 2, 3])
+def test_rates_of_sampled_tokens_are_logarithms_of_probabilities(seed, context):
+    net, params = random_network(seed, context=context)
+    rng = np.random.default_rng(seed)
+    means = rng.choice([-1.0, 1.0], (12, net.n_classes))
+    rates = of_tokens(net, params, means)[2 * context :]
+    clock = int(dmft.from_row(net, params, 0).clock)
+    forwards, backwards = fields(net, params, means, clock)
+    logs = log_probability(means, forwards) - log_probability(means, backwards)
+    expected = logs.mean(1)[context:-context]
+    np.testing.assert_allclose(rates, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("seed", "context"), [(1, 1), (2, 2), (3, 2)])
+def test_the_integral_fluctuation_theorem_holds(seed, context):
+    """<exp(-Sigma)> = 1 over all paths of C + 2 tokens of three spins.
+
+    Sigma is of the two tokens that either direction draws from a uniform window.
+    """
+    net, params = random_network(seed, context=context)
+    total, tokens = 0.0, list(itertools.product([-1.0, 1.0], repeat=3))
+    for path in itertools.product(tokens, repeat=context + 2):
+        means = np.array(path)
+        forwards, backwards = fields(net, params, means)
+        there = log_probability(means, forwards)[context:].sum()
+        back = log_probability(means, backwards)[:2].sum()
+        total += 0.5 ** (3 * context) * np.exp(there) * np.exp(back - there)
+    assert total == pytest.approx(1, abs=1e-12)
+
+
+def published(betas, **changes):
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+    params = dmft.parameters(betas, file.gamma, file.epsilon, **changes)
+    return net, params, dmft.from_checkpoint(net, params, file)
+
+
+@pytest.mark.parametrize("redrawn", [None, 1.0, 0.9])
+def test_rates_of_the_map_are_divergences_of_paths(redrawn):
+    """Of the spin of every class, whose paths are enumerated with the map's fields."""
+    net, params, state = published(2.5, redrawn=redrawn)
+    C, steps, transient = net.context, 32, 2000
+    given = dict(steps=steps, transient=transient, per_token=True)
+    result = dmft.entropy_production(net, params, state, **given)
+    assert np.std(result.tokens) > 0.1  # no fixed point
+    state = dmft.advance(net, params, state, transient)
+    clock, means = int(state.clock), []
+    for _ in range(steps + 3 * C):
+        means.append(dmft.next_means(net, params, state.newest, state.means))
+        state = dmft.step(net, params, state)
+    forwards, backwards = fields(net, params, np.array(means), clock)
+    change = redrawn or 1.0
+
+    def probability(x, y, h):
+        return change * np.exp(log_probability(x, h)) + (1 - change) * (x == y)
+
+    first, last = C + 9, C + 15  # of the tokens that are enumerated
+    total = 0.0
+    for path in itertools.product([-1.0, 1.0], repeat=last - first + 2):
+        chance, logs = (1 + path[0] * means[first - 1]) / 2, 0.0
+        for t, (y, x, z) in enumerate(
+            zip(path, path[1:], path[2:], strict=False), first
+        ):
+            there = probability(x, y, forwards[t])
+            chance = chance * there
+            logs = logs + np.log(there / probability(x, z, backwards[t]))
+        chance = chance * probability(path[-1], path[-2], forwards[last])
+        total += np.mean(chance * logs)
+    rates = np.asarray(result.tokens)[first - C : last - C]
+    assert rates.sum() == pytest.approx(float(total), abs=1e-12)
+    assert float(result.mean) == pytest.approx(float(result.tokens.mean()), rel=1e-12)
+
+
+def test_the_published_network_has_the_rates_of_another_program():
+    """Tokens 12 000 to 24 000; in chaos the rates of two windows differ by chance."""
+    betas = np.array([1.2, 1.26451, 1.28, 2.5])
+    net, params, start = published(betas)
+    rate = dmft.entropy_production(net, params, start, steps=12_000, transient=12_000)
+    expected = np.array([1.28e-6, 0.012968, 0.1405, 1.2246])
+    errors = np.array([5e-9, 1e-6, 0.0032, 0.0012])
+    z = (rate.mean - expected) / np.hypot(errors, rate.stderr)
+    assert (abs(z) < 3.5).all(), z
+
+
+def test_an_orbit_that_is_its_own_reversal_produces_nothing():
+    """Fixed points and cycles of two tokens, and any orbit of one symmetric slot."""
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+    params = dmft.parameters(0.5, file.gamma, 0.0)
+    start = dmft.from_checkpoint(net, params, file)
+    still = dmft.entropy_production(net, params, start, steps=160, transient=5000)
+    assert abs(still.mean) < 1e-15
+    signs = np.array([[[1.0, 1, -1, -1]], [[-1.0, -1, 1, 1]]])[[0, 1, 0, 0]]
+    net = dmft.network(dmft.site_classes(signs), context=1)
+    params = dmft.parameters(1.5, 2.0, 0.0)
+    start = dmft.from_row(net, params, 0)
+    turning = dmft.entropy_production(net, params, start, steps=160, transient=500)
+    state = dmft.advance(net, params, start, 500)
+    assert abs(state.newest - dmft.step(net, params, state).newest).max() > 1
+    assert abs(turning.mean) < 1e-15
+
+
+def test_every_token_of_redrawn_spins_produces_entropy():
+    net, params, start = published(np.linspace(1.2, 3, 12))
+    given = dict(steps=800, transient=2000, per_token=True)
+    rate = dmft.entropy_production(net, params, start, **given)
+    assert (rate.tokens > -1e-15).all()
+    assert (abs(rate.mean - rate.weighted) < 5 * rate.stderr + 1e-12).sum() >= 11
+
+
+def test_sampled_spins_have_the_rate_of_the_map():
+    """N = 3 10^6 spins in chaos; the bias, of order 1/N, is far below the errors."""
+    net, params, start = published(1.28)
+    counts = 1_000_000
+    keys = jax.random.split(jax.random.key(0), 6000)
+
+    def turn(carry, key):
+        state, past = carry
+        drawn = dmft.next_means(net, params, state.newest, state.means)
+        ups = jax.random.binomial(key, counts, (1 + drawn) / 2)
+        return read_token(net, params, state, past, 2 * ups / counts - 1)
+
+    _, rates = jax.lax.scan(turn, (start, no_past(net, params, start)), keys)
+    blocks = np.asarray(rates)[1000:].reshape(20, -1).mean(1)
+    theory = dmft.entropy_production(net, params, start, steps=20_000, transient=2000)
+    error = np.hypot(blocks.std(ddof=1) / 20**0.5, float(theory.stderr))
+    assert error < 0.05 * float(theory.mean)
+    assert abs(blocks.mean() - float(theory.mean)) < 3.5 * error
+
+
+def test_batches_jit_and_vmap_give_the_same():
+    net, params, start = published(np.array([1.27, 2.5]))
+    rate = lambda params, start: dmft.entropy_production(net, params, start, steps=64)
+    batch, jitted = rate(params, start), jax.jit(rate)(params, start)
+    np.testing.assert_allclose(batch.mean, jitted.mean, rtol=1e-12)
+    net, params, start = published(2.5)
+    np.testing.assert_allclose(rate(params, start).mean, batch.mean[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [({"steps": 0}, "steps"), ({"steps": 10, "blocks": 3}, "blocks")],
+)
+def test_counts_out_of_range_are_named(changes, named):
+    net, params, start = published(1.0)
+    with pytest.raises(ValueError, match=named):
+        dmft.entropy_production(net, params, start, **changes)
