@@ -38,7 +38,7 @@ class Gpu:
     """
 
     lanes = 1  # of a thread
-    library = "__nv_{}"  # names of functions in CUDA's mathematical library
+    names = "__nv_{}"  # names of functions in CUDA's mathematical library
 
     def __init__(self, device: Any):
         self._device = device
@@ -66,19 +66,20 @@ class Gpu:
             text: of the program.
             name: of its function.
             n_arrays: arguments and results.
+
+        Raises:
+            Unsupported: the driver cannot load it, as one that is too old.
         """
         target = f"sm_{self._device.compute_capability.replace('.', '')}"
         compile = lambda: assembly(text, name, target).encode()
         code = machine_code((text, target, FEATURES, str(LEVEL)), compile)
-        module = ctypes.c_void_p()
-        with _Context(self._device) as driver:
-            driver("cuModuleLoadData", ctypes.byref(module), code)
-            driver(
-                "cuModuleGetFunction",
-                ctypes.byref(self._function),
-                module,
-                name.encode(),
-            )
+        module, function = ctypes.c_void_p(), ctypes.byref(self._function)
+        try:
+            with _Context(self._device) as driver:
+                driver("cuModuleLoadData", ctypes.byref(module), code)
+                driver("cuModuleGetFunction", function, module, name.encode())
+        except (OSError, RuntimeError) as error:
+            raise Unsupported(f"its program cannot be loaded: {error}") from None
 
     def placed(self, x: Any, dtype: np.dtype) -> jax.Array:
         """An argument where the program reads it."""

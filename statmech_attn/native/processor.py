@@ -26,7 +26,7 @@ class Processor:
         lanes: of a block.
     """
 
-    library = "{}"  # names of functions in the system's mathematical library
+    names = "{}"  # names of functions in the system's mathematical library
 
     def __init__(self, lanes: int):
         self.lanes = lanes

@@ -161,7 +161,7 @@ def _written(closed, machine: Processor | Gpu) -> str:
     type = ir.FunctionType(ir.VoidType(), [POINTER] * len(variables) + [INT64])
     function = ir.Function(module, type, NAME)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    emitter = Emitter(module, machine.lanes, RULES, machine.library)
+    emitter = Emitter(module, machine.lanes, RULES, machine.names)
     emitter.builder = builder
     *addresses, count = function.args
     start, stride = machine.begin(function, builder)

@@ -96,7 +96,8 @@ def test_exponents():
     spectrum = lambda r: dynamics.lyapunov_spectrum(
         logistic, jnp.full(r.shape, 0.3), r, steps=64, exponents=1
     )
-    lowered(spectrum, jnp.linspace(3.5, 3.9, 8))
+    program = lowered(spectrum, jnp.linspace(3.5, 3.9, 8))
+    assert program.platforms == ("cuda",)
 
 
 @pytest.mark.parametrize("method", ["spins", "collapsed"])
@@ -147,7 +148,8 @@ def test_sampling_of_weights(monkeypatch, method):
         state = sampler.start(key, posterior.draw_start(key))
         return sampler.describe(sampler.step(state)).z
 
-    lowered(jax.vmap(steps), jax.random.split(KEY, 2))
+    program = lowered(jax.vmap(steps), jax.random.split(KEY, 2))
+    assert program.out_avals[0].shape == (2, posterior.dimension)
 
 
 def test_training(programs):

@@ -72,11 +72,13 @@ def test_functions_of_the_library_need_cuda(monkeypatch, tmp_path):
         Native(jnp.sin, lambda n: (np.zeros(n),), device=HOPPER)
 
 
-def test_an_error_of_the_driver_is_one_line(monkeypatch):
+def test_what_the_driver_cannot_load_is_for_xla(monkeypatch):
+    """The reason is one line, which `compiler = "auto"` keeps."""
+
     def text(code, place):
         place._obj.value = b"no CUDA-capable device is detected"
 
     library = SimpleNamespace(cuInit=lambda flags: 100, cuGetErrorString=text)
     monkeypatch.setattr(gpu, "_library", lambda: library)
-    with pytest.raises(RuntimeError, match="cuInit failed: no CUDA-capable device"):
+    with pytest.raises(gpu.Unsupported, match="loaded: CUDA's cuInit failed: no CUDA"):
         Native(orbit, lambda n: (np.zeros(n), np.zeros(n)), device=HOPPER)
