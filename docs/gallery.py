@@ -294,11 +294,13 @@ DYNAMICS = (
     Row("bifurcation_diagram", [ZOOM], tutorial="02_poclopez_aguilera"),
     Row("bifurcation_samples", [ZOOM], tutorial="10_own_map"),
     Row("lyapunov_spectrum", [ZOOM], tutorial="05_continuation"),
+    Row("entropy_production", [ZOOM]),
     Row("phase_ribbon", [ZOOM], tutorial="04_phases"),
     Row("classifier_disagreement", [ZOOM], tutorial="02_poclopez_aguilera"),
     Row("phase_diagram", [PLANE, BOUNDARY], tutorial="11_cluster"),
     Row("phase_map", [SEQUENTIAL, SEQUENTIAL_BOUNDARY]),
     Row("exponent_map", [PLANE], tutorial="11_cluster"),
+    Row("entropy_map", [PLANE]),
     Row(
         "trajectory_windows",
         [ORBITS, RUNNING],

@@ -153,7 +153,11 @@ def _phases(dataset: xr.Dataset) -> Content:
     table = Table(title="phases", box=None, pad_edge=False)
     units = rate(unit_of(dataset.lyapunov.attrs))
     largest = f"largest λ_1 ({units})"
-    for column in ("phase", "points", f"{axis} from", "to", largest):
+    columns = ["phase", "points", f"{axis} from", "to", largest]
+    production = dataset.get("entropy_production")
+    if production is not None:
+        columns.append(f"largest σ ({unit_of(production.attrs)})")
+    for column in columns:
         table.add_column(column, justify="left" if column == "phase" else "right")
     phase = dataset.phase.values
     where = np.broadcast_to(
@@ -172,6 +176,11 @@ def _phases(dataset: xr.Dataset) -> Content:
                 f"{where[chosen].min():.6g}",
                 f"{where[chosen].max():.6g}",
                 f"{np.nanmax(leading[chosen]):.4g}",
+                *(
+                    []
+                    if production is None
+                    else [f"{np.nanmax(production.values[chosen]):.4g}"]
+                ),
             )
     yield table
     yield from diagrams.doubts(dataset)
@@ -407,8 +416,8 @@ BASINS = Summary(
 HYSTERESIS = Summary(_hysteresis, "differ interval")
 BIFURCATION = Summary(
     _phases,
-    "phase phase_paper lyapunov horizon doubtful transient_probability confirmed "
-    "final_* beta gamma epsilon",
+    "phase phase_paper lyapunov entropy_production horizon doubtful "
+    "transient_probability confirmed final_* beta gamma epsilon",
     needs="phase",
 )
 CONTINUATION = Summary(_continuation, "branch_* special_* degenerate_* {free} {second}")

@@ -43,7 +43,6 @@ from statmech_attn.labels import Variable
 
 
 UNIT = "nat / (token spin)"
-ROUNDING = 1e-15  # of an average of logarithms near one
 
 
 class EntropyProduction(eqx.Module):
@@ -120,7 +119,14 @@ def entropy_production(
     require_double()
     lyapunov.check_counts(steps, transient, 1, blocks)
     per_block = -(-steps // blocks)
-    return _produced(net, params, state, transient, per_block, blocks, per_token)
+    state = advance(net, params, state, transient + net.context)
+    averages, weighted = block_averages(net, params, state, per_block, blocks)
+    mean, stderr = lyapunov.mean_of_blocks(averages, weighted)
+    total = per_block * blocks
+    tokens = rates(net, params, state, total) if per_token else None
+    return EntropyProduction(
+        mean, weighted, stderr, averages, jnp.asarray(total), tokens
+    )
 
 
 class Past(NamedTuple):
@@ -141,52 +147,77 @@ class Past(NamedTuple):
     newest: Float[Array, "S *batch"]
 
 
-@partial(jax.jit, static_argnames=("per_block", "blocks", "per_token"))
-def _produced(net, params, state, transient, per_block, blocks, per_token):
-    state = advance(net, params, state, transient + net.context)
-    start = state, no_past(net, params, state)
-    turn = lambda carry, _: read_token(net, params, *carry)
-    carry, _ = jax.lax.scan(turn, start, None, length=net.context)
-    total = per_block * blocks
+@partial(jax.jit, static_argnames="blocks")
+def block_averages(
+    net: Network,
+    params: Parameters,
+    state: State,
+    per_block: Int[Array, ""] | int,
+    blocks: int = lyapunov.BLOCKS,
+) -> tuple[Float[Array, "blocks *batch"], Float[Array, "*batch"]]:
+    """Rate of the tokens that follow a state: average of each block, and weighted one.
 
-    def add(sums, i):
-        carry, weighted = sums
-        carry, sigma = turn(carry, None)
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+        per_block: tokens of a block; another number does not compile again.
+        blocks: number of blocks.
+    """
+    carry, total = _read_on(net, params, state), per_block * blocks
+
+    def add(i, sums):
+        carry, plain, weighted, weights = sums
+        carry, rate = read_token(net, params, *carry)
         w = lyapunov.window_weights((i + 0.5) / total)[0]
-        return (carry, weighted + w * sigma), (sigma, w)
+        return carry, plain + rate, weighted + w * rate, weights + w
 
     def block(sums, b):
-        sums, (sigma, w) = jax.lax.scan(
-            add, sums, b * per_block + jnp.arange(per_block)
-        )
-        return sums, (sigma.mean(0), w.sum(), sigma if per_token else None)
+        carry, *weighted = sums
+        first, sums = b * per_block, (carry, nothing, *weighted)
+        sums = jax.lax.fori_loop(first, first + per_block, add, sums)
+        carry, plain, *weighted = sums
+        return (carry, *weighted), plain / per_block
 
     nothing = jnp.zeros(carry[1].gained.shape[1:])
-    (_, weighted), (averages, weights, tokens) = jax.lax.scan(
-        block, (carry, nothing), jnp.arange(blocks)
-    )
-    mean, weighted = lyapunov.mean_of(averages), weighted / weights.sum()
-    scatter = lyapunov.mean_of((averages - mean) ** 2) / (blocks - 1)
-    scatter = jnp.maximum(scatter, ((mean - weighted) / 3) ** 2)
-    if tokens is not None:
-        tokens = tokens.reshape(total, *tokens.shape[2:])
-    stderr = jnp.sqrt(scatter) + ROUNDING
-    return EntropyProduction(
-        mean, weighted, stderr, averages, jnp.asarray(total), tokens
-    )
+    start = carry, nothing, jnp.zeros(())
+    (_, weighted, weights), averages = jax.lax.scan(block, start, jnp.arange(blocks))
+    return averages, weighted / weights
 
 
-def no_past(net: Network, params: Parameters, state: State) -> Past:
+@partial(jax.jit, static_argnames="steps")
+def rates(
+    net: Network, params: Parameters, state: State, steps: int
+) -> Float[Array, "steps *batch"]:
+    """Rate of each of the tokens that follow a state.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+        steps: number of tokens.
+    """
+    turn = lambda carry, _: read_token(net, params, *carry)
+    return jax.lax.scan(turn, _read_on(net, params, state), None, length=steps)[1]
+
+
+@jax.jit
+def _read_on(net: Network, params: Parameters, state: State) -> tuple[State, Past]:
+    """The state and the past C tokens later."""
+    turn = lambda _, carry: read_token(net, params, *carry)[0]
+    return jax.lax.fori_loop(0, net.context, turn, (state, no_past(net, state)))
+
+
+def no_past(net: Network, state: State) -> Past:
     """A past that no token has filled."""
-    means = next_means(net, params, state.newest, state.means)
-    overlaps = token_overlaps(net, params, means, state.clock)
-    ring = lambda x: jnp.zeros((net.context, *x.shape))
+    batch = state.newest.shape[1:]
+    ring = lambda *shape: jnp.zeros((net.context, *shape, *batch))
     return Past(
-        queries=ring(overlaps[2]),
-        gained=ring(means[0]),
-        means=ring(means),
-        pairs=ring(means),
-        newest=jnp.zeros(means.shape),
+        queries=ring(net.n_patterns),
+        gained=ring(),
+        means=ring(net.n_classes),
+        pairs=ring(net.n_classes),
+        newest=jnp.zeros((net.n_classes, *batch)),
     )
 
 

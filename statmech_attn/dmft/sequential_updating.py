@@ -30,7 +30,15 @@ from statmech_attn.dmft.network import (
     State,
     token_overlaps,
 )
-from statmech_attn.dmft.system import as_parameters, clock, Display, Given, newest, Step
+from statmech_attn.dmft.system import (
+    as_parameters,
+    clock,
+    Display,
+    Given,
+    newest,
+    Produced,
+    Step,
+)
 from statmech_attn.dynamics import Linearised, System
 from statmech_attn.options import require_least
 
@@ -63,6 +71,7 @@ def sequential(net: Network, epsilon: float | None = None) -> System:
         unit="token",
         display=Display(net),
         clock=clock,
+        entropy_production=Produced(net),
     )
 
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from statmech_attn.batches import WRITTEN_OUT
+from statmech_attn.dmft.irreversibility import block_averages
 from statmech_attn.dmft.mean_field import next_token, semantic_overlaps, step
 from statmech_attn.dmft.network import clock_period, Network, Parameters, State
 from statmech_attn.dmft.tangent import TangentMap
@@ -58,6 +59,7 @@ def system(net: Network, epsilon: float | None = None) -> System:
         display=Display(net),
         clock=clock,
         any_width=max(net.n_classes, net.dimension) <= WRITTEN_OUT,
+        entropy_production=Produced(net),
     )
 
 
@@ -98,6 +100,16 @@ class Display(eqx.Module):
         params = as_parameters(parameters)
         _, overlaps = next_token(self.net, params, state)
         return semantic_overlaps(self.net, params, state, overlaps)
+
+
+class Produced(eqx.Module):
+    """Entropy production of the tokens that follow a state."""
+
+    net: Network
+
+    def __call__(self, state: State, parameters: Given, per_block):
+        params = as_parameters(parameters)
+        return block_averages(self.net, params, state, per_block)
 
 
 def as_parameters(parameters: Given) -> Parameters:

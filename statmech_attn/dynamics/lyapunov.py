@@ -45,6 +45,7 @@ from statmech_attn.labels import STEP, Variable
 BLOCKS = 16
 ALIGN = 1000  # steps that align the frame of a short window, or all its steps
 ZERO = Criteria.zero  # |weighted exponent| below this is zero, nats per step
+ROUNDING = 1e-15  # of an average of logarithms near one
 FLOOR = 1e-10  # of standard errors: averages do not see what rounding does to the orbit
 BALANCED = 1e-12  # exponents that add up to less than this share add up to zero
 FLAT = 4 * EPS  # a leading push this far below one, or below the longest, is rounding
@@ -484,9 +485,7 @@ def summarise(
     mark = lambda x: jnp.where(collapsed, -jnp.inf, jnp.where(hidden, jnp.nan, x))
     bounds = jnp.where(collapsed, -jnp.inf, bounds)  # not 0 times infinity
     average = mean_of(per_step)
-    scatter = mean_of((per_step - average) ** 2) / (blocks - 1)
-    # Blocks that are commensurate with the orbit scatter too little.
-    scatter = jnp.maximum(scatter, ((average - bounds[0]) / 3) ** 2) + FLOOR**2
+    scatter = _scatter(per_step, average, bounds[0]) + FLOOR**2
     rounding = jnp.cumsum(sums.noise, axis=0) / (blocks * per_block * every)
     stderr = jnp.where(collapsed | hidden, jnp.nan, jnp.sqrt(scatter + rounding**2))
     plain = mark(average)
@@ -529,6 +528,28 @@ def mean_of(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
     The same to the last bit however many points are computed side by side.
     """
     return add_up(x[i] for i in range(x.shape[0])) / x.shape[0]
+
+
+def mean_of_blocks(
+    averages: Float[Array, "blocks *batch"], weighted: Float[Array, "*batch"]
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
+    """Mean and standard error of logarithms averaged over each block of a window.
+
+    Args:
+        averages: over each block.
+        weighted: the weighted average over the window.
+    """
+    mean = mean_of(averages)
+    return mean, jnp.sqrt(_scatter(averages, mean, weighted)) + ROUNDING
+
+
+def _scatter(averages, mean, weighted):
+    """Variance of the mean of blocks.
+
+    Blocks that are commensurate with the orbit scatter too little.
+    """
+    scatter = mean_of((averages - mean) ** 2) / (averages.shape[0] - 1)
+    return jnp.maximum(scatter, ((mean - weighted) / 3) ** 2)
 
 
 def _empty_sums(frame, n_observables: int) -> Sums:

@@ -54,6 +54,10 @@ class System(eqx.Module):
         rank: how many exponents can be finite, the rank of the Jacobian of many steps.
             When omitted it is read off the program of the step, which shows what each
             coordinate is computed from, but not that a matrix is singular.
+        entropy_production: (state, parameters, steps of a block) -> averages over each
+            of `lyapunov.BLOCKS` blocks (blocks,), and the weighted average over all of
+            them, of the entropy that the process produces whose mean the map is, in
+            nats per step and spin.
 
     Raises:
         ValueError: a period below 1, or a negative rank.
@@ -76,6 +80,7 @@ class System(eqx.Module):
     clock: Callable[[PyTree], Any] | None = None
     any_width: bool = eqx.field(static=True, default=False)
     rank: int | None = eqx.field(static=True, default=None)
+    entropy_production: Callable[..., Any] | None = None
 
     def __check_init__(self):
         if self.rank is not None:
@@ -188,6 +193,23 @@ class System(eqx.Module):
         if self.display is None:
             return self.seen(state)
         return self._many(self.display, state, parameters)
+
+    def produced(
+        self, state: PyTree, parameters: PyTree, per_block: Int[Array, ""]
+    ) -> tuple[Float[Array, "blocks points"], Float[Array, " points"]]:
+        """Entropy production along the orbits of many points, as of one.
+
+        Args:
+            state: states, with the points on the last axis.
+            parameters: of the map, likewise.
+            per_block: steps of a block.
+        """
+        assert self.entropy_production is not None
+        if self.batched:
+            return self.entropy_production(state, parameters, per_block)
+        axes = lane_axes((state, parameters))
+        of_one = lambda s, p: self.entropy_production(s, p, per_block)
+        return jax.vmap(of_one, in_axes=axes, out_axes=-1)(state, parameters)
 
     def _many(self, function, state, parameters, *, like_state: bool = False):
         if self.batched:

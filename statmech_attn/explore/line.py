@@ -12,6 +12,7 @@ from statmech_attn.explore.files import cell_edges, File, labelled, packed
 from statmech_attn.explore.pyramid import pyramid, width_for
 
 
+PRODUCTION = "entropy_production"
 CLOUDS = {"section": "on the section", "strobe": "at the clock's phase 0"}
 HARDLY = 0.02  # of the range of the samples, left free above and below
 
@@ -79,6 +80,9 @@ class Line:
             "starts": self.phases.shape[1],
             "exponents": self.exponents.shape[1],
             "exponent": labelled(dataset, "lyapunov") if self.has_verdicts else None,
+            "production": labelled(dataset, PRODUCTION)
+            if self.has_production
+            else None,
         }
 
     def density(
@@ -129,6 +133,12 @@ class Line:
             if width == 1:
                 arrays["error"] = errors
                 arrays["period"] = self.periods[part]
+        if self.has_production:
+            values, errors = (x[part] for x in self.production)
+            arrays["production_least"] = _reduced(values, width, np.fmin)
+            arrays["production_largest"] = _reduced(values, width, np.fmax)
+            if width == 1:
+                arrays["production_error"] = errors
         return arrays
 
     def nearest(self, value: float) -> int:
@@ -158,6 +168,11 @@ class Line:
     def has_verdicts(self) -> bool:
         """Whether the scan has phases and exponents."""
         return "phase" in self.file.dataset
+
+    @property
+    def has_production(self) -> bool:
+        """Whether the scan has entropy production."""
+        return PRODUCTION in self.file.dataset
 
     def _rows(self, name: str) -> xr.DataArray:
         return self.file.dataset[name].transpose(self.name, ...)
@@ -199,6 +214,10 @@ class Line:
         self.exponents = first(of("lyapunov")).values.astype(np.float32)[self.order]
         errors = first(of("lyapunov_stderr")).values.astype(np.float32)
         self.errors = errors[self.order]
+        if self.has_production:
+            pair = (dataset[PRODUCTION + ending] for ending in ("", "_stderr"))
+            columns = (first(x).values.astype(np.float32) for x in pair)
+            self.production = [x[self.order, None] for x in columns]
 
     def _columns(self, low: float, high: float, columns: int) -> tuple[int, int, int]:
         """First point, the one after the last, and points of a column of a window."""

@@ -18,6 +18,7 @@ PLAIN = (  # variables with one number for every point
     "period",
     "rotation_number",
     "rotation_error",
+    "entropy_production",
     "n_positive",
     "n_zero",
     "zero_one",

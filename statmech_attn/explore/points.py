@@ -60,6 +60,7 @@ def verdict(part: xr.Dataset, names: tuple[str, ...]) -> dict[str, Any]:
         for words, text in (
             ("period", counted(int(point.period), unit) if point.period else ""),
             ("rotation number", diagrams.rotation_text(point)),
+            ("entropy production", _production(point)),
             ("0-1 test K", _known(point.zero_one)),
             ("window", counted(int(point.window), unit)),
             ("horizon", counted(int(point.horizon), unit)),
@@ -73,6 +74,14 @@ def _first(part: xr.Dataset) -> xr.Dataset:
     """The first start of the only point."""
     dims = [d for d in part.phase.dims]
     return part.isel(dict.fromkeys(dims, 0))
+
+
+def _production(point: xr.Dataset) -> str:
+    """Entropy production with its error, where the scan has it."""
+    if "entropy_production" not in point:
+        return ""
+    value, error = point.entropy_production, point.entropy_production_stderr
+    return f"{quantity(float(value), float(error))} {unit_of(value.attrs)}"
 
 
 def _known(value: xr.DataArray) -> str:

@@ -72,6 +72,7 @@ def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     arrays = line.reduced(0, count, width)
     if width == 1:
         arrays.pop("largest", None)
+        arrays.pop("production_largest", None)
     for name, cloud in line.clouds.items():
         samples = cloud.levels[0]
         if width == 1 and samples.size <= SAMPLES:
@@ -90,7 +91,8 @@ def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _plane(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     plane = Plane(file, lambda share: None)
     cells = len(plane.values[0]) * len(plane.values[1])
-    names = [n for n in plane.variables if n.startswith(("phase", "lyap", "period"))]
+    shown = ("phase", "lyap", "period", "entropy")
+    names = [n for n in plane.variables if n.startswith(shown)]
     step = int(np.ceil(np.sqrt(max(cells * len(names) / NUMBERS, 1.0))))
     arrays = {"x_edges": _thinned(plane.edges[0], step)}
     arrays["y_edges"] = _thinned(plane.edges[1], step)

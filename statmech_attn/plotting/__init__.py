@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from statmech_attn.plotting.bifurcation import (
         bifurcation_diagram,
         bifurcation_samples,
+        entropy_production,
         lyapunov_spectrum,
         phase_ribbon,
     )
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from statmech_attn.plotting.phases import (
         classifier_disagreement,
         describe_phase,
+        entropy_map,
         exponent_map,
         phase_diagram,
         phase_map,
@@ -132,6 +134,8 @@ __all__ = [
     "differences_in_time",
     "DOUBLE",
     "draw",
+    "entropy_map",
+    "entropy_production",
     "error_against_examples",
     "evidence_against_width",
     "evidence_and_validation",

@@ -13,14 +13,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.dynamics import PHASES
+from statmech_attn.labels import unit_of
 from statmech_attn.plotting import notes, sheets, style
-from statmech_attn.plotting.exponents import draw_spectrum
+from statmech_attn.plotting.exponents import draw_pieces, draw_spectrum, jumps
 from statmech_attn.plotting.labels import is_own, label, shown
 from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given
 
 
-BANDS = "bands of exponents: one standard error"
+BANDS = "bands: one standard error"
 
 
 def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
@@ -55,18 +56,19 @@ def is_plane(dataset: xr.Dataset) -> bool:
 def bifurcation_diagram(
     dataset: xr.Dataset, *, strobe: bool | None = None, axes: Given = None
 ) -> Figure:
-    """Section samples over the parameter, exponents under them, phases above.
+    """Section samples over a parameter, phases above, exponents and entropy below.
 
     Args:
         dataset: a scan of one parameter.
         strobe: draw the samples at the clock's phase 0 behind those of the section;
             None as in `bifurcation_samples`.
-        axes: three to draw on, for phases, samples and exponents; one for the samples
-            of a scan without exponents.
+        axes: to draw on: for phases, samples, exponents, and entropy production where
+            the scan has it; one for the samples of a scan without exponents.
     """
     one_parameter(dataset)
     heights = [0.055, 1.0, 0.75] if "lyapunov" in dataset else [1.0]
-    size = style.DOUBLE, 4.5 if len(heights) > 1 else 2.9
+    heights += [0.45] if "entropy_production" in dataset else []
+    size = style.DOUBLE, {1: 2.9, 3: 4.5, 4: 5.4}[len(heights)]
     sheet = sheets.sheet(
         axes,
         len(heights),
@@ -78,6 +80,9 @@ def bifurcation_diagram(
         phase_ribbon(dataset, ax=ribbon[0])
         lyapunov_spectrum(dataset, ax=sheet.axes[2])
         samples.set_xlabel("")
+    if sheet.axes[3:]:
+        entropy_production(dataset, ax=sheet.axes[3])
+        sheet.axes[2].set_xlabel("")
     sheet.legend(of=slice(2))
     sheet.letters()
     starts = dataset.sizes.get("start", 1)
@@ -219,6 +224,39 @@ def lyapunov_spectrum(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     axis.set_xlabel(label(dataset, name))
     span(axis, dataset, name)
     sheet.note(notes.joined(BANDS, notes.network(dataset)))
+    return sheet.figure
+
+
+@style.styled
+def entropy_production(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """Entropy production over the parameter, with bands of one standard error.
+
+    Lines end where the phase or the period changes.
+
+    Args:
+        dataset: a result of kind `bifurcation` over one parameter.
+        ax: one to draw on.
+
+    Raises:
+        ValueError: the scan was computed without it.
+    """
+    name = one_parameter(dataset)
+    if "entropy_production" not in dataset:
+        raise ValueError("this scan has no entropy production.")
+    dataset = dataset.sortby(name).transpose(name, ...)
+    sheet = sheets.single(ax, style.DOUBLE, 1.8)
+    (axis,) = sheet.axes
+    columns = lambda x: x.values.reshape(x.shape[0], -1)
+    values = columns(dataset.entropy_production)
+    errors = columns(dataset.entropy_production_stderr)
+    ends = jumps(dataset, name, values.shape[1])
+    axis.axhline(0, color=style.BLACK, lw=0.5, zorder=1)
+    for y, error, jump in zip(values.T, errors.T, ends.T, strict=True):
+        draw_pieces(axis, dataset[name].values, y, jump, error, style.BLACK)
+    axis.set_ylabel(f"$\\sigma$\n({unit_of(dataset.entropy_production.attrs)})")
+    axis.set_xlabel(label(dataset, name))
+    span(axis, dataset, name)
+    sheet.note(notes.joined("band: one standard error", notes.network(dataset)))
     return sheet.figure
 
 

@@ -3,6 +3,8 @@
 Takes files of the kinds `bifurcation` and `diagram` (docs/hdf5.md).
 """
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -10,6 +12,7 @@ from matplotlib.colors import CenteredNorm, ListedColormap
 from matplotlib.figure import Figure
 
 from statmech_attn.dynamics import diagrams, PHASES
+from statmech_attn.labels import unit_of
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import (
     codes_of,
@@ -131,18 +134,55 @@ def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     if (bulk > 0).mean() > FEW:
         bulk = bulk[bulk > 0]
     scale = np.quantile(np.abs(bulk), 1 - FEW) if bulk.size else 1.0
-    mesh = axis.pcolormesh(
-        *(style.cell_edges(dataset[name].values) for name in (x, y)),
-        shown,
-        cmap="PuOr_r",
-        norm=CenteredNorm(0, scale or 1.0),
-        rasterized=True,
-    )
-    bar = sheet.figure.colorbar(mesh, ax=axis, extend="both", aspect=25, pad=0.02)
-    bar.set_label(in_words("1", dataset.lyapunov))
-    _name_axes(axis, dataset, x, y)
+    norm = CenteredNorm(0, scale or 1.0)
+    words = in_words("1", dataset.lyapunov)
+    look = {"cmap": "PuOr_r", "norm": norm, "extend": "both"}
+    _amounts(axis, dataset, (x, y), shown, words, **look)
     sheet.note(notes.network(dataset))
     return sheet.figure
+
+
+@picture(
+    "entropy_production",
+    "bifurcation",
+    "diagram",
+    when=lambda dataset: is_plane(dataset) and "entropy_production" in dataset,
+)
+@style.styled
+def entropy_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """Entropy production over two parameters; white where it is missing.
+
+    Args:
+        dataset: a result of kind `bifurcation` over two parameters.
+        ax: one to draw on.
+    """
+    x, y = two_parameters(dataset)
+    dataset = _on_plane(dataset, x, y)
+    sheet = sheets.single(ax, style.SINGLE, 2.8)
+    values = dataset.entropy_production.transpose(y, x)
+    words = rf"$\sigma$ ({unit_of(values.attrs)})"
+    shown = np.ma.masked_invalid(values.values)
+    look = {"cmap": "magma_r", "vmin": 0.0}
+    _amounts(sheet.axes[0], dataset, (x, y), shown, words, **look)
+    sheet.note(notes.network(dataset))
+    return sheet.figure
+
+
+def _amounts(
+    axis: Axes,
+    dataset: xr.Dataset,
+    names: tuple[str, str],
+    shown: np.ndarray,
+    words: str,
+    extend: str = "neither",
+    **look: Any,
+) -> None:
+    """Numbers over two parameters in colours, with their scale beside the map."""
+    edges = (style.cell_edges(dataset[name].values) for name in names)
+    mesh = axis.pcolormesh(*edges, shown, rasterized=True, **look)
+    bar = axis.figure.colorbar(mesh, ax=axis, extend=extend, aspect=25, pad=0.02)
+    bar.set_label(words)
+    _name_axes(axis, dataset, *names)
 
 
 @picture(

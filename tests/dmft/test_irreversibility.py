@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn import dmft
+from statmech_attn import dmft, dynamics
 from statmech_attn.dmft.irreversibility import no_past, read_token
+from statmech_attn.dynamics import diagrams
 
 
 def random_network(seed, n_patterns=2, n_sites=3, context=2, gamma=3.0, **changes):
@@ -57,7 +58,7 @@ def log_probability(x, h):
 def of_tokens(net, params, means):
     """Rates of sampled tokens by the library; token t is read when t + C has come."""
     state = dmft.from_row(net, params, 0)
-    past, rates = no_past(net, params, state), []
+    past, rates = no_past(net, state), []
     for row in jnp.asarray(means):
         (state, past), rate = read_token(net, params, state, past, row)
         rates.append(rate)
@@ -187,12 +188,58 @@ def test_sampled_spins_have_the_rate_of_the_map():
         ups = jax.random.binomial(key, counts, (1 + drawn) / 2)
         return read_token(net, params, state, past, 2 * ups / counts - 1)
 
-    _, rates = jax.lax.scan(turn, (start, no_past(net, params, start)), keys)
+    _, rates = jax.lax.scan(turn, (start, no_past(net, start)), keys)
     blocks = np.asarray(rates)[1000:].reshape(20, -1).mean(1)
     theory = dmft.entropy_production(net, params, start, steps=20_000, transient=2000)
     error = np.hypot(blocks.std(ddof=1) / 20**0.5, float(theory.stderr))
     assert error < 0.05 * float(theory.mean)
     assert abs(blocks.mean() - float(theory.mean)) < 3.5 * error
+
+
+@pytest.mark.parametrize("compiler", ["xla", "llvm"])
+def test_scans_average_the_rate_of_the_attractor(compiler):
+    """At rest, on a cycle of 16 tokens, and in chaos."""
+    net, params, start = published(np.array([1.2, 1.25, 1.4]))
+    file = dmft.load("poclopez-pe2")
+    grid = {"beta": params.beta, "gamma": file.gamma, "epsilon": file.epsilon}
+    at = lambda p: published(p["beta"])[2]
+    plan = diagrams.Plan(20_000, 4000, exponents=1, compiler=compiler)
+    given = grid, at, plan
+    scan = dynamics.diagram(dmft.system(net), *given, confirm=diagrams.Confirm(0))
+    rate = dmft.entropy_production(net, params, start, steps=8000, transient=20_000)
+    apart = np.abs(scan.entropy_production.values - rate.mean)
+    error = np.hypot(scan.entropy_production_stderr.values, rate.stderr)
+    assert scan.period.values.tolist() == [4, 16, 0]
+    assert (apart[:2] < 1e-12).all() and rate.mean[1] > 0.003
+    assert 0 < error[2] < 0.02 and apart[2] < 4 * error[2]
+    np.testing.assert_allclose(
+        scan.entropy_production_weighted[:2], rate.weighted[:2], rtol=0, atol=1e-12
+    )
+
+
+def test_scans_of_copied_spins_have_their_rate():
+    net, params, start = published(1.4, redrawn=0.5)
+    values = {name: float(getattr(params, name)) for name in ("gamma", "epsilon")}
+    grid = {"beta": [1.4, 1.5], "redrawn": 0.5, **values}
+    plan = diagrams.Plan(transient=4000, steps=4000, exponents=1)
+    system = dmft.sequential(net)
+    scan = dynamics.diagram(
+        system, grid, lambda p: start, plan, confirm=diagrams.Confirm(0)
+    )
+    rate = dmft.entropy_production(net, params, start, steps=8000, transient=4000)
+    error = float(np.hypot(scan.entropy_production_stderr[0], rate.stderr))
+    assert error < 0.05 * rate.mean
+    assert abs(float(scan.entropy_production[0]) - float(rate.mean)) < 4 * error
+
+
+def test_scans_without_exponents_or_by_request_have_no_rate():
+    net, params, start = published(1.2)
+    grid = {name: float(getattr(params, name)) for name in ("gamma", "epsilon")}
+    for left_out in ({"exponents": 0}, {"entropy_production": False}):
+        plan = diagrams.Plan(transient=64, steps=64, **{"exponents": 1, **left_out})
+        given = {"beta": [1.1, 1.2], **grid}, lambda p: start, plan
+        scan = dynamics.diagram(dmft.system(net), *given, confirm=diagrams.Confirm(0))
+        assert not [name for name in scan if "entropy" in str(name)]
 
 
 def test_batches_jit_and_vmap_give_the_same():

@@ -54,6 +54,17 @@ def scan() -> xr.Dataset:
 
 
 @pytest.fixture
+def produced(scan) -> xr.Dataset:
+    """The scan with entropy production."""
+    values = {"": [0.0, 0.2, 0.1, 0.3, 0.05], "_stderr": [0.0, 0.0, 0.0, 0.01, 0.0]}
+    row = table("bifurcation").labelled(
+        {f"entropy_production{name}": (("beta",), x) for name, x in values.items()},
+        {"beta": scan.beta.values},
+    )
+    return scan.merge(row, combine_attrs="override")
+
+
+@pytest.fixture
 def branches() -> xr.Dataset:
     """A cycle that doubles at beta = 1.2 and turns at 1.35; a curve of both kinds."""
     length = np.linspace(0, 1, 6)
@@ -116,6 +127,7 @@ def plane() -> xr.Dataset:
                 "strobe": (over + ("strobe_sample",), np.zeros((4, 3, 1))),
                 "lyapunov": (over + ("exponent",), largest[..., None]),
                 "phase": (over, phase.astype(np.int8)),
+                "entropy_production": (over, np.maximum(largest, 0.0)),
             },
             {"beta": beta, "gamma": gamma, "exponent": [1]},
         )

@@ -34,6 +34,8 @@ PANELS = {  # of every function, for the data that it is given here
     "variance_against_examples": (1, "curve"),
     "evidence_against_width": (1, "evident"),
     "evidence_and_validation": (2, "selected"),
+    "entropy_map": (1, "plane"),
+    "entropy_production": (1, "produced"),
     "exponent_map": (1, "plane"),
     "extensive_agreement": (2, "growing_compared"),
     "finite_series": (3, "indicated"),
@@ -169,16 +171,18 @@ def test_another_number_of_axes_is_refused(scan, orbits):
         plotting.trajectory_windows(orbits, axes=axes[0])
 
 
-def test_a_whole_figure_has_the_panels_that_can_be_drawn_alone(scan, plane):
+def test_a_whole_figure_has_the_panels_that_can_be_drawn_alone(scan, produced, plane):
     """The same lines and the same cells, whoever made the axes."""
-    whole = plotting.bifurcation_diagram(scan).axes
+    assert len(plotting.bifurcation_diagram(scan).axes) == 3
+    whole = plotting.bifurcation_diagram(produced).axes
     parts = (
         plotting.phase_ribbon,
         plotting.bifurcation_samples,
         plotting.lyapunov_spectrum,
+        plotting.entropy_production,
     )
     for axis, part in zip(whole, parts, strict=True):
-        (alone,) = part(scan).axes
+        (alone,) = part(produced).axes
         assert len(alone.lines) == len(axis.lines)
         for one, other in zip(alone.lines, axis.lines, strict=True):
             np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())

@@ -103,6 +103,18 @@ _VALUES = (
         "drift", "", "observables by quarter (means, ranges), standard errors", "1",
         "z_m", note=_EVIDENCE
     ),
+    Variable(
+        "entropy_production", "", "entropy production", "nat / ({unit} spin)", "σ",
+        group="production", note="over a quarter of the recorded steps"
+    ),
+    Variable(
+        "entropy_production_weighted", "", "entropy production, weighted average",
+        "nat / ({unit} spin)", "σ", group="production"
+    ),
+    Variable(
+        "entropy_production_stderr", "", "standard error of entropy production",
+        "nat / ({unit} spin)", "δσ", group="production"
+    ),
     Variable("window", "", "steps of the window that decided", "{unit}", "n"),
     Variable("horizon", "", "steps for which the verdict has held", "{unit}", "t"),
     Variable(

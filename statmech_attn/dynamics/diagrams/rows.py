@@ -14,7 +14,7 @@ from statmech_attn.dynamics.diagrams.axes import Axes
 from statmech_attn.dynamics.diagrams.diagram_variables import ROWS
 from statmech_attn.dynamics.diagrams.points import Verdicts
 from statmech_attn.dynamics.diagrams.refinement import Grid
-from statmech_attn.dynamics.diagrams.stages import Outcome
+from statmech_attn.dynamics.diagrams.stages import irreversible, Outcome
 from statmech_attn.dynamics.options import Confirm, Plan
 from statmech_attn.dynamics.systems import System
 from statmech_attn.labels import Variables
@@ -49,6 +49,11 @@ VERDICTS: dict[str, Callable[[Verdicts], Any]] = {
     "window": lambda v: v.window,
     "horizon": lambda v: v.horizon,
 }
+PRODUCTION = (
+    "entropy_production",
+    "entropy_production_weighted",
+    "entropy_production_stderr",
+)
 PATIENCE = 96  # runs of a point that a doubtful one is run again for
 OF_ALL = ("log_det", "sum_rule")  # stored beside all exponents only
 CONFIRMED = (
@@ -140,6 +145,8 @@ def rows(outcome: Outcome) -> Arrays:
     if outcome.verdicts is not None:
         verdicts = outcome.verdicts
         columns |= {name: of(verdicts) for name, of in VERDICTS.items()}
+    if outcome.production is not None:
+        columns |= dict(zip(PRODUCTION, outcome.production, strict=True))
     return {name: np.ascontiguousarray(x) for name, x in columns.items()}
 
 
@@ -218,6 +225,7 @@ def assembled(
         names += [n for n in VERDICTS if plan.exponents == dimension or n not in OF_ALL]
         names += ["doubtful", "transient_probability"]
         names += CONFIRMED if diagram.again else ()
+        names += PRODUCTION if irreversible(diagram.system, plan) else ()
     dims, shape = places.dims, _shape(places)
     if starts > 1:
         numbers["start"] = np.arange(starts)

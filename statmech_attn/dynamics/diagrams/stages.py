@@ -38,6 +38,7 @@ from statmech_attn.dynamics.systems import as_system, System
 SEGMENT = 1024  # steps recorded at a time in the section stage
 PIECE = 8192  # steps of a transient between two looks at the stop signal
 FEW = 6  # exponents that are orthonormalised at every step
+READING = 3.0  # plain steps that entropy production of one costs, as measured
 FEWEST = 8  # points of a sample that stand for a part of the grid
 Tick = Callable[[float], None]
 
@@ -75,6 +76,12 @@ def fitted(system: System, plan: Plan, point: Points) -> Fit:
             f"displays; got {plan.value}."
         )
     return Fit(dimension, displayed, turn)
+
+
+def irreversible(system: System, plan: Plan) -> bool:
+    """Whether a diagram averages the entropy production of a system."""
+    asked = plan.exponents and plan.entropy_production
+    return bool(asked) and system.entropy_production is not None
 
 
 class Times(NamedTuple):
@@ -145,6 +152,7 @@ class Scan:
         first = points.take(np.zeros(1, int))
         fit = fitted(self.system, plan, first)
         self.turn, self.displayed = fit.turn, fit.displayed
+        self.irreversible = irreversible(self.system, plan)
         self.rank = finite_exponents(self.system.beside(first.params), first.starts)
         self.arrays, self._system_of = self.system.split()
         self._longer = 0.0  # work of doubled windows over the rest, by the pilot
@@ -182,6 +190,14 @@ class Scan:
             self.cycle = cycle_exponents.stage(
                 self.system, self.plan.exponents, points, self.lanes, origin
             )
+        if self.irreversible:
+            self.production = stage(self._produced, number)
+
+    def _produced(self, arrays, params, state, per_block):
+        system = self._system_of(arrays)
+        averages, weighted = system.produced(state, params, per_block)
+        mean, stderr = lyapunov.mean_of_blocks(averages, weighted)
+        return mean, weighted, stderr
 
     def _advanced(self, arrays, params, state, steps):
         system = self._system_of(arrays)
@@ -309,10 +325,14 @@ class Scan:
         """Fewest turns per block that keep blocks whole turns."""
         return phases.turns_per_block(1, self._every, self.turn)
 
+    def production_work(self) -> float:
+        """Cost of the entropy production of a point, in plain steps."""
+        return READING * self.production_steps if self.irreversible else 0.0
+
     def work_per_point(self) -> float:
         """Cost of a point in plain steps (for progress)."""
         once = self.plan.transient + self.window_work() + self.plan.steps
-        return once * (1 + self._longer)
+        return (once + self.production_work()) * (1 + self._longer)
 
     def pilot(self, points: Points, parts: int) -> Times:
         """Times of a batch, from short runs of points that stand for all of them.
@@ -328,6 +348,7 @@ class Scan:
         seconds = plan.transient / PIECE * advance + plan.steps / SEGMENT * record
         if not plan.exponents:
             return Times(seconds)
+        seconds += self.production_work() / PIECE * advance
         points = Points(points.params, moved)
         short = min(self.first_window() // 4, self._turns(PIECE))
         short = max(short, self._shortest())
@@ -377,6 +398,8 @@ class Scan:
         stages = [self.advance, self.record, self.sections]
         if self.plan.exponents:
             stages += [self.examine, self.cycle]
+        if self.irreversible:
+            stages += [self.production]
         return max(stage.bytes for stage in stages)
 
     def bytes_per_point(self) -> int:
@@ -434,6 +457,20 @@ class Scan:
         per_block, cap = jnp.asarray(self._glance()), jnp.asarray(True)
         return self.examine(points.size, self.arrays, *points, per_block, cap)
 
+    def produced(self, points: Points) -> tuple[Any, Any, Any]:
+        """Entropy production of one batch: average, weighted average and error.
+
+        Args:
+            points: parameters and states of one batch.
+        """
+        per_block = jnp.asarray(self._glance() * self._every)
+        return self.production(points.size, self.arrays, *points, per_block)
+
+    @property
+    def production_steps(self) -> int:
+        """Steps over which entropy production is averaged."""
+        return self._glance() * lyapunov.BLOCKS * self._every
+
     def section(
         self,
         points: Points,
@@ -469,7 +506,7 @@ class Scan:
 
 
 class Outcome(NamedTuple):
-    """Result of a scan; points on the last axis of the verdicts, first elsewhere.
+    """Result of a scan; points first in sections, on the last axis elsewhere.
 
     Attributes:
         section: samples on the section.
@@ -477,6 +514,8 @@ class Outcome(NamedTuple):
         strobe: stroboscopic samples.
         verdicts: phases with their evidence; None where no exponents were asked for.
         final: states at the end.
+        production: of entropy: average, weighted average and error; None where it was
+            not averaged.
     """
 
     section: np.ndarray
@@ -484,6 +523,7 @@ class Outcome(NamedTuple):
     strobe: np.ndarray
     verdicts: Verdicts | None
     final: PyTree
+    production: tuple[np.ndarray, np.ndarray, np.ndarray] | None
 
 
 def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
@@ -509,14 +549,21 @@ def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
     def section(batch, real, stop):
         return scan.section(batch, stop, lambda steps: tick(steps * real))
 
+    def produced(batch, real, stop):
+        tick(scan.production_work() * real)
+        return scan.produced(batch)
+
     starts = gather(scan.advance, plan.transient, points, everyone, transient)
     points = Points(points.params, starts)
-    verdicts = None
+    verdicts = production = None
     if plan.exponents:
         points, verdicts = classified(scan, points, tick)
+    if scan.irreversible:
+        steps = scan.production_steps
+        production = gather(scan.production, steps, points, everyone, produced)
     recorded = gather(scan.record, plan.steps, points, everyone, section)
     final, hits, count, strobe = recorded
-    return Outcome(hits.T, count, strobe.T, verdicts, final)
+    return Outcome(hits.T, count, strobe.T, verdicts, final, production)
 
 
 class Windowed(NamedTuple):

@@ -27,13 +27,15 @@ export class LineView {
     const ribbon = has ? RIBBON * Math.min(this.file.starts, 4) : 0;
     const shares = sharesOf(this.overlays).length ? SHARES + GAP : 0;
     const usable = bottom - top - shares - (has ? ribbon + 2 * GAP : 0);
-    const middle = top + Math.round(usable * (has ? 0.66 : 1));
+    const middle = top + Math.round(usable * (!has ? 1 : this.file.production ? 0.55 : 0.66));
     const below = middle + shares;
+    const last = this.file.production ? bottom - Math.round(usable * 0.17) : bottom;
     return {
       cloud: [left, top, right, middle],
       shares: [left, middle + GAP, right, middle + shares],
       ribbon: [left, below + GAP, right, below + GAP + ribbon],
-      exponents: [left, below + ribbon + 2 * GAP, right, bottom],
+      exponents: [left, below + ribbon + 2 * GAP, right, last - (last < bottom ? GAP : 0)],
+      production: [left, last, right, bottom],
     };
   }
 
@@ -75,7 +77,8 @@ export class LineView {
     });
     if (has && this.strips) {
       this.drawRibbon(context, boxes.ribbon, x);
-      this.drawExponents(context, boxes.exponents, x, words);
+      this.drawExponents(context, boxes.exponents, x, this.file.production ? "" : words);
+      if (this.file.production) this.drawProduction(context, boxes.production, x, words);
     }
   }
 
@@ -174,10 +177,9 @@ export class LineView {
   }
 
   drawExponents(context, box, x, words) {
-    const { edges, least, largest, error, phase, period } = this.strips.arrays;
+    const { least, largest, error } = this.strips.arrays;
     if (!least) return;
     const [count, k] = least.shape;
-    const colours = LINES[dark() ? "dark" : "light"];
     let [low, high, first] = [0, 0, 0];
     for (let i = 0; i < count * k; i += 1) {
       if (Number.isFinite(least.data[i])) low = Math.min(low, least.data[i]);
@@ -190,6 +192,42 @@ export class LineView {
     const margin = 1.25;
     const y = new Scale(low * margin - theta / 4, high * margin + theta / 2, box[3], box[1],
       -low > 6 * theta ? theta : 0);
+    const colours = LINES[dark() ? "dark" : "light"];
+    this.drawLines(context, box, x, y, { least, largest, error, colours });
+    for (const { values, exponents } of this.rows) {
+      exponents?.forEach((value, j) => {
+        if (typeof value !== "number") return;
+        const [px, py] = [x.at(values[this.file.axis.name]), y.at(value)];
+        if (px < box[0] || px > box[2]) return;
+        context.fillStyle = colours[j % colours.length];
+        context.fillRect(px - 1.5, py - 1.5, 3, 3);
+      });
+    }
+    const { symbol: sign, unit } = this.file.exponent;
+    drawAxes(context, {
+      x, y, box, xWords: words, yWords: `${symbol(sign).replace("_i", "ᵢ")} (${unit})`,
+      zero: true, xLabels: Boolean(words),
+    });
+    context.fillStyle = css("--ink");
+  }
+
+  drawProduction(context, box, x, words) {
+    const {
+      production_least: least, production_largest: largest, production_error: error,
+    } = this.strips.arrays;
+    const high = largest.data.reduce((a, b) => (b > a ? b : a), 1e-12);
+    const y = new Scale(-0.05 * high, 1.15 * high, box[3], box[1]);
+    const colours = [css("--ink")];
+    this.drawLines(context, box, x, y, { least, largest, error, colours });
+    drawAxes(context, {
+      x, y, box, xWords: words, yWords: symbol(this.file.production.symbol), zero: true,
+    });
+  }
+
+  // Lines with their errors where a column is a point, else from least to largest.
+  drawLines(context, box, x, y, { least, largest, error, colours }) {
+    const { edges, phase, period } = this.strips.arrays;
+    const [count, k] = least.shape;
     context.save();
     context.beginPath();
     context.rect(box[0], box[1], box[2] - box[0], box[3] - box[1]);
@@ -232,19 +270,8 @@ export class LineView {
             Math.max(y.at(at(i)) - upper, 0) + 1.2);
         }
       }
-      for (const { values, exponents } of this.rows) {
-        const value = exponents?.[j];
-        if (typeof value !== "number") continue;
-        context.fillRect(x.at(values[this.file.axis.name]) - 1.5, y.at(value) - 1.5, 3, 3);
-      }
     }
     context.restore();
-    const { symbol: sign, unit } = this.file.exponent;
-    drawAxes(context, {
-      x, y, box, xWords: words, yWords: `${symbol(sign).replace("_i", "ᵢ")} (${unit})`,
-      zero: true,
-    });
-    context.fillStyle = css("--ink");
   }
 
   // The crosshair, the chosen point and a box.
@@ -252,7 +279,7 @@ export class LineView {
     const { context } = fitted(this.over);
     const boxes = this.layout();
     const { x } = this.panel();
-    const bottom = this.file.exponents ? boxes.exponents[3] : boxes.cloud[3];
+    const bottom = this.file.exponents ? boxes.production[3] : boxes.cloud[3];
     const mark = (value, colour, dash) => {
       const at = x.at(value);
       if (at < boxes.cloud[0] || at > boxes.cloud[2]) return;
@@ -282,8 +309,8 @@ export class LineView {
   }
 
   inside([px, py]) {
-    const { cloud, exponents } = this.layout();
-    const bottom = this.file.exponents ? exponents[3] : cloud[3];
+    const { cloud, production } = this.layout();
+    const bottom = this.file.exponents ? production[3] : cloud[3];
     return px >= cloud[0] && px <= cloud[2] && py >= cloud[1] && py <= bottom;
   }
 

@@ -149,15 +149,21 @@ export class Embedded {
 
   async strips(asked) {
     const { first, stop, width, edges } = this.columns(asked);
-    const { phase, least, largest = least, error, period } = this.held.arrays;
+    const { phase, period, error } = this.held.arrays;
     const arrays = { edges: { data: edges } };
     if (phase) {
       const of = (array, choose) => reduced(array, first, stop, width, choose);
       arrays.phase = of(phase, mostFrequent);
-      arrays.least = of(least, (values) => Math.min(...values));
-      arrays.largest = of(largest, (values) => Math.max(...values));
+      for (const prefix of ["", "production_"]) {
+        const least = this.held.arrays[`${prefix}least`];
+        if (!least) continue;
+        const { [`${prefix}largest`]: largest = least, [`${prefix}error`]: errors } =
+          this.held.arrays;
+        arrays[`${prefix}least`] = of(least, (values) => Math.min(...values));
+        arrays[`${prefix}largest`] = of(largest, (values) => Math.max(...values));
+        if (width === 1 && errors) arrays[`${prefix}error`] = of(errors, ([value]) => value);
+      }
       if (width === 1 && error) {
-        arrays.error = of(error, ([value]) => value);
         arrays.period = of({ ...period, shape: [period.shape[0], 1] }, ([value]) => value);
       }
     }

@@ -193,6 +193,7 @@ class BifurcationRun(
         "section_samples",
         "strobe_samples",
         "compiler",
+        "entropy_production",
         step="token",
     ),
     DiagramRun,
