@@ -19,6 +19,7 @@ from statmech_attn.dmft.fluctuations import (
     OBSERVABLE_LABELS,
     OBSERVABLES,
 )
+from statmech_attn.dmft.irreversibility import rates, UNIT
 from statmech_attn.dmft.mean_field import advance, trajectory
 from statmech_attn.dmft.network import (
     Network,
@@ -41,6 +42,7 @@ BY = ("beta", "gamma", "epsilon")  # parameters of the derivatives
 STRETCH = 1e-5  # of a parameter, for its derivative
 SCORE = "score_noise_std"  # the spread in which the linear noise is an expansion
 STEPWISE, ONE = "beta time pattern", "divide by √N; with run.noise"
+PRODUCTION = "entropy_production"
 NOTES = {"A": "after the token"}
 VARIABLES = Variables(
     *(
@@ -73,6 +75,10 @@ VARIABLES = Variables(
         for name in NOISY
         for parameter in BY
     ),
+    Variable(
+        PRODUCTION, "beta time", "entropy production of the token", UNIT, "σ_t",
+        note="with run.entropy_production",
+    ),
     FAILURE,
     PARAMETERS,
     Variable(
@@ -90,6 +96,7 @@ def trajectories(
     steps: int,
     transient: int = 0,
     noise: Patterns | None = None,
+    entropy_production: bool = False,
 ) -> "NetworkTrajectories":
     """Overlaps and attention of every token, for each value of beta.
 
@@ -103,6 +110,8 @@ def trajectories(
         transient: tokens before them.
         noise: patterns of the network, for the spread of N spins around the mean field;
             none is computed when omitted.
+        entropy_production: whether that of every token is computed, which takes three
+            times as long.
 
     Returns:
         the orbits: `compute()` gives their data set, `run(path)` also writes it.
@@ -127,6 +136,7 @@ def trajectories(
         steps=steps,
         transient=transient,
         noise=noise,
+        entropy_production=entropy_production,
     )
 
 
@@ -174,7 +184,7 @@ class NetworkTrajectories(Trajectories):
         axes: beta, and the other parameters.
         starts: parameters and numbers of some points -> their states, with the points
             on the last axis.
-        steps, transient, noise: as in `trajectories`.
+        steps, transient, noise, entropy_production: as in `trajectories`.
         about: attributes of the file.
         batch: orbits side by side, of which a chunk holds a multiple; a number that
             depends on the points alone when omitted.
@@ -197,10 +207,12 @@ class NetworkTrajectories(Trajectories):
         steps: int,
         transient: int = 0,
         noise: Patterns | None = None,
+        entropy_production: bool = False,
         about: Mapping[str, Any] = {},
         batch: int | None = None,
     ):
         self.net, self.noise = net, noise
+        self.produced = [PRODUCTION] if entropy_production else []
         self.alone = noise is not None
         if noise is not None:
             self.segment = self.noisy_segment
@@ -213,11 +225,12 @@ class NetworkTrajectories(Trajectories):
     @property
     def names(self) -> list[str]:
         """Variables that are computed."""
+        plain = [*OBSERVABLES, *self.produced]
         if self.noise is None:
-            return list(OBSERVABLES)
+            return plain
         spread = [*(f"{name}_noise_std" for name in NOISY), SCORE]
         slopes = [f"{name}_by_{parameter}" for name in NOISY for parameter in BY]
-        return [*OBSERVABLES, *spread, *slopes]
+        return [*plain, *spread, *slopes]
 
     @property
     def width(self) -> int:
@@ -243,6 +256,9 @@ class NetworkTrajectories(Trajectories):
         self, params: Parameters, state: State, steps: int, tick: Tick
     ) -> Arrays:
         net, length = self.net, self.length
+        whole: Arrays = {} if self.noise is None else self._derivatives(params)
+        if self.produced:
+            whole[PRODUCTION] = np.asarray(rates(net, params, state, steps)).T
         noise = None
         if self.noise is not None:
             noise = noise_start(net, self.noise, params, state)
@@ -258,9 +274,8 @@ class NetworkTrajectories(Trajectories):
                 {n: np.moveaxis(np.asarray(x), -1, 0) for n, x in observed.items()}
             )
             tick(min(length, steps - first))
-        slopes = {} if noise is None else self._derivatives(params)
         join = lambda name: np.concatenate([p[name] for p in parts], axis=1)
-        return slopes | {n: join(n)[:, :steps] for n in self.names if n not in slopes}
+        return whole | {n: join(n)[:, :steps] for n in self.names if n not in whole}
 
     def _chosen_batch(self) -> int:
         """Points of a batch; fewer with noise, where each has matrices to factorise."""

@@ -242,6 +242,27 @@ def test_scans_without_exponents_or_by_request_have_no_rate():
         assert not [name for name in scan if "entropy" in str(name)]
 
 
+def test_trajectories_have_the_rate_of_every_token():
+    net, params, _ = published(1.28)
+    grid = {"beta": [1.28, 1.4], "gamma": params.gamma, "epsilon": params.epsilon}
+    start = lambda params: dmft.from_row(net, params, 0)
+    orbits = dmft.trajectories(net, grid, start, steps=33, entropy_production=True)
+    rates = orbits.compute().entropy_production.transpose("beta", "time")
+    draw = lambda state, _: (
+        dmft.step(net, params, state),
+        dmft.next_means(net, params, state.newest, state.means),
+    )
+    C, first = net.context, start(params)
+    means = np.asarray(jax.lax.scan(draw, first, None, length=33 + C)[1])
+    known = slice(C, 33)  # of tokens whose past and future are on record
+    h, r = (x[known] for x in fields(net, params, means, int(first.clock)))
+    cosh = lambda x: np.logaddexp(x, -x)
+    weights = np.abs(np.asarray(net.weighted)[0, 0])
+    expected = (means[known] * (h - r) - cosh(h) + cosh(r)) @ weights
+    np.testing.assert_allclose(rates[0][known], expected, atol=1e-13)
+    assert (expected > 1e-6).all()
+
+
 def test_batches_jit_and_vmap_give_the_same():
     net, params, start = published(np.array([1.27, 2.5]))
     rate = lambda params, start: dmft.entropy_production(net, params, start, steps=64)

@@ -221,6 +221,7 @@ export class LineView {
     this.drawLines(context, box, x, y, { least, largest, error, colours });
     drawAxes(context, {
       x, y, box, xWords: words, yWords: symbol(this.file.production.symbol), zero: true,
+      apart: [90, 24],
     });
   }
 

@@ -133,10 +133,13 @@ class TrajectoryRun(RunSpec, frozen=True):
 
     Attributes:
         noise: whether the spread of the linear noise is computed as well.
+        entropy_production: whether that of every token is computed, which takes three
+            times as long.
     """
 
     start: Start | None = None
     noise: bool = False
+    entropy_production: bool = False
 
 
 class ConfirmSpec(of(diagrams.Confirm, step="token")):

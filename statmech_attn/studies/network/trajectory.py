@@ -25,6 +25,7 @@ def work(study: TrajectoryStudy, batch: int | None = None) -> NetworkTrajectorie
         steps=options.steps,
         transient=options.transient,
         noise=model.patterns if options.noise else None,
+        entropy_production=options.entropy_production,
         about={"start": models.describe_start(options, model)},
         batch=batch,
     )
