@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from statmech_attn.montecarlo.extensive_samples import (
         ExtensiveSamples as ExtensiveSamples,
     )
+    from statmech_attn.montecarlo.irreversibility import (
+        compare_entropy_production as compare_entropy_production,
+        entropy_production as entropy_production,
+        SampledEntropyProduction as SampledEntropyProduction,
+    )
     from statmech_attn.montecarlo.nuts import (
         Sampler as Sampler,
         Transition as Transition,

@@ -176,26 +176,6 @@ def test_every_token_of_redrawn_spins_produces_entropy():
     assert (abs(rate.mean - rate.weighted) < 5 * rate.stderr + 1e-12).sum() >= 11
 
 
-def test_sampled_spins_have_the_rate_of_the_map():
-    """N = 3 10^6 spins in chaos; the bias, of order 1/N, is far below the errors."""
-    net, params, start = published(1.28)
-    counts = 1_000_000
-    keys = jax.random.split(jax.random.key(0), 6000)
-
-    def turn(carry, key):
-        state, past = carry
-        drawn = dmft.next_means(net, params, state.newest, state.means)
-        ups = jax.random.binomial(key, counts, (1 + drawn) / 2)
-        return read_token(net, params, state, past, 2 * ups / counts - 1)
-
-    _, rates = jax.lax.scan(turn, (start, no_past(net, start)), keys)
-    blocks = np.asarray(rates)[1000:].reshape(20, -1).mean(1)
-    theory = dmft.entropy_production(net, params, start, steps=20_000, transient=2000)
-    error = np.hypot(blocks.std(ddof=1) / 20**0.5, float(theory.stderr))
-    assert error < 0.05 * float(theory.mean)
-    assert abs(blocks.mean() - float(theory.mean)) < 3.5 * error
-
-
 @pytest.mark.parametrize("compiler", ["xla", "llvm"])
 def test_scans_average_the_rate_of_the_attractor(compiler):
     """At rest, on a cycle of 16 tokens, and in chaos."""
