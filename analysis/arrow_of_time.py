@@ -1,80 +1,277 @@
-"""Entropy production of the published network beside its largest Lyapunov exponent.
+"""Entropy production of the published network: scans, onset, plane, other networks.
 
-    python analysis/arrow_of_time.py --output docs/arrow_of_time.png
+    python analysis/arrow_of_time.py --output docs
 
-Orbits start from the checkpoint.  The lower panel is coloured by phase; errors are
-below the size of a point.  `--smoke` draws few points.
+writes arrow_of_time.png (the published scan and its zoom, over the largest exponent)
+and arrow_of_time_more.png (the onset with the prediction of the normal form, a plane,
+five positional bits, copied spins), and prints what their captions say.  It takes some
+minutes.  `--smoke` draws few points.
 """
 
 import argparse
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from statmech_attn import dmft
-from statmech_attn.dynamics import PHASES
-from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
+from statmech_attn import dmft, dynamics
+from statmech_attn.dynamics import continuation, diagrams, PHASES
 from statmech_attn.plotting import sheets, style
 
 
-BETA = 1.2, 1.5
-TRANSIENT, STEPS = 20_000, 40_000
+UNIT = "nat / (token spin)"
+WHOLE, ZOOM = (0.0, 3.0), (1.2, 1.3)
+GAMMA = 1.0, 200.0  # of the plane, logarithmically
+DISTANCES = 2.0 ** np.arange(-16.0, -8.0)  # of beta from the onset
+SHARES = 1.0, 0.5, 0.25, 0.1  # of spins that are redrawn
+PRESETS = {
+    "poclopez-pe2": "two positional bits, $C = 4$",
+    "poclopez-pe5": "five, $C = 32$",
+}
+SMALL = 1e-3, 2e-3  # amplitudes that stand for vanishing ones
+
+
+class Sizes(NamedTuple):
+    """How many points, and tokens of each."""
+
+    scan: int = 1501
+    plane: int = 200
+    line: int = 151
+    tokens: int = 20_000
+    tokens_of_plane: int = 4000
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path("arrow_of_time.png"))
-    parser.add_argument("--points", type=int, default=601)
+    parser.add_argument("--output", type=Path, default=Path(), help="folder")
     parser.add_argument("--smoke", action="store_true", help="few points, for tests")
     options = parser.parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
-    if options.smoke:
-        draw(options.output, 5, transient=400, steps=800)
-    else:
-        draw(options.output, options.points, transient=TRANSIENT, steps=STEPS)
-    print(f"wrote {options.output}")
+    sizes = Sizes(5, 4, 5, 320, 160) if options.smoke else Sizes()
+    model = published("poclopez-pe2")
+    scans = [scan(model, span, sizes) for span in (WHOLE, ZOOM)]
+    tell_extremes(scans[0])
+    pictures = {
+        "arrow_of_time.png": draw_scans(scans),
+        "arrow_of_time_more.png": draw_more(model, sizes),
+    }
+    for name, figure in pictures.items():
+        figure.savefig(options.output / name, dpi=style.PNG_DPI)
+        print(f"wrote {options.output / name}")
 
 
-def draw(path: Path, n_points: int, *, transient: int, steps: int) -> None:
-    """Compute both rates at so many beta, and draw them one above the other."""
-    betas = np.linspace(*BETA, n_points)
-    file = dmft.load("poclopez-pe2")
-    net = dmft.network(file.patterns, context=file.context)
-    params = dmft.parameters(betas, file.gamma, file.epsilon)
-    start = dmft.from_checkpoint(net, params, file)
-    rate = dmft.entropy_production(net, params, start, steps=steps, transient=transient)
-    points = Points(params, start)
-    plan = Plan(transient=transient, steps=steps, exponents=1)
-    verdicts = run(Scan(dmft.system(net), plan, points), points).verdicts
-    assert verdicts is not None
-    figure = panels(betas, rate, verdicts)
-    figure.savefig(path, dpi=style.PNG_DPI)
+class Model(NamedTuple):
+    """A preset, and the network of its patterns."""
+
+    file: dmft.PatternFile
+    net: dmft.Network
+
+    def start(self, params):
+        """The checkpoint of the preset where it has one, else a token."""
+        if self.file.checkpoint is None:
+            return dmft.from_row(self.net, params, 0)
+        return dmft.from_checkpoint(self.net, params, self.file)
+
+
+def published(name: str) -> Model:
+    file = dmft.load(name)
+    return Model(file, dmft.network(file.patterns, context=file.context))
+
+
+def scan(model: Model, span: tuple[float, float], sizes: Sizes):
+    """Attractors along beta, with their rates."""
+    values = {"gamma": model.file.gamma, "epsilon": model.file.epsilon}
+    return dynamics.diagram(
+        dmft.system(model.net),
+        {"beta": np.linspace(*span, sizes.scan), **values},
+        lambda p: model.start(dmft.parameters(**p)),
+        diagrams.Plan(sizes.tokens, sizes.tokens, exponents=1),
+        confirm=diagrams.Confirm(0),
+    )
+
+
+def tell_extremes(attractors) -> None:
+    """Which attractors of a scan produce the most, by phase."""
+    for code in np.unique(attractors.phase):
+        chosen = attractors.isel(beta=attractors.phase.values == code)
+        rates = chosen.entropy_production
+        for words, place in (
+            ("least", rates.argmin("beta")),
+            ("most", rates.argmax("beta")),
+        ):
+            point = chosen.isel(beta=int(place))
+            print(
+                f"{PHASES[code]}, {words}: {float(point.entropy_production):.4g} at "
+                f"beta = {float(point.beta):.4f}, period {int(point.period)}"
+            )
 
 
 @style.styled
-def panels(betas, rate: dmft.EntropyProduction, verdicts):
-    """Entropy production above, the largest exponent below, coloured by phase."""
-    sheet = sheets.sheet(
-        None, 2, lambda: sheets.grid(style.DOUBLE, 3.6, 2, 1, sharex=True)
-    )
-    above, below = sheet.axes
-    shown = np.asarray(rate.mean), np.asarray(verdicts.exponents[0])
-    for axis, values in zip((above, below), shown, strict=True):
-        for code in np.unique(verdicts.phase):
-            name = PHASES[code]
-            chosen = verdicts.phase == code
-            colour = style.PHASE_COLOURS[name]
-            axis.plot(
-                betas[chosen], values[chosen], ".", ms=3, color=colour, label=name
-            )
-    above.set_yscale("log")
-    above.set_ylabel(r"$\sigma$ (nat / (token spin))")
-    below.set_ylabel(r"$\lambda_1$ (nat / token)")
-    below.set_xlabel(r"$\beta$")
+def draw_scans(scans):
+    """Rates over largest exponents, one column for each scan, coloured by phase."""
+    make = lambda: sheets.grid(style.DOUBLE, 3.9, 2, len(scans), sharex="col")
+    sheet = sheets.sheet(None, 2 * len(scans), make)
+    panels = np.reshape(sheet.axes, (2, -1))
+    for column, attractors in zip(panels.T, scans, strict=True):
+        rates = attractors.entropy_production, attractors.lyapunov.isel(exponent=0)
+        for axis, values in zip(column, rates, strict=True):
+            for code in np.unique(attractors.phase):
+                name, chosen = PHASES[code], attractors.phase.values == code
+                axis.plot(
+                    attractors.beta[chosen],
+                    values[chosen],
+                    ".",
+                    ms=2,
+                    mew=0,
+                    color=style.PHASE_COLOURS[name],
+                    label=name,
+                )
+        column[1].set_ylim(-0.06, None)
+        column[1].axhline(0, color=style.BLACK, lw=0.5, zorder=0)
+        column[1].set_xlabel(r"output inverse temperature $\beta$")
+    panels[0, 0].set_ylabel(rf"$\sigma$ ({UNIT})")
+    panels[1, 0].set_ylabel(r"$\lambda_1$ (nat / token)")
     sheet.legend()
     sheet.letters()
     return sheet.figure
+
+
+class Onset(NamedTuple):
+    """Rates above that of the clock, at some distances from the Neimark-Sacker point.
+
+    Attributes:
+        slope: rate over distance that the normal form predicts for small ones.
+    """
+
+    distances: np.ndarray
+    rates: np.ndarray
+    slope: float
+
+
+def onset(model: Model, sizes: Sizes) -> Onset:
+    """Rates on the torus, started where the normal form says that it is."""
+    file, net = model.file, model.net
+    values = {"gamma": file.gamma, "epsilon": file.epsilon}
+    problem = continuation.Problem(
+        dmft.strobe(net, file.epsilon),
+        jnp.zeros(net.dimension),
+        {"beta": 1.2, **values},
+        "beta",
+    )
+    params = dmft.parameters(1.2, **values)
+    rest = dmft.advance(net, params, model.start(params), 20_000)
+    branch = continuation.follow_cycle(
+        problem, dmft.strobe_point(net, params, rest), 1.2, within=(1.2, 1.3)
+    )
+    special = next(point for point in branch if point.special).special[0]
+    form, critical = special.form, special.value
+
+    def rate(beta, amplitudes, settle):
+        """At points x_0 + 2 Re(z q) of real z."""
+        x = special.x + (beta - critical)[..., None] * form.drift
+        x = x + 2 * amplitudes[..., None] * form.vector.real
+        window = np.moveaxis(x.reshape(*beta.shape, net.context, -1), 0, -1)
+        params = dmft.parameters(beta, **values)
+        state = dmft.from_window(net, params, jnp.asarray(window), 0)
+        how = dict(steps=sizes.tokens, transient=settle)
+        return np.asarray(dmft.entropy_production(net, params, state, **how).weighted)
+
+    small = np.array([0.0, *SMALL])
+    resting, *moving = rate(np.full(small.shape, critical), small, 0)
+    per_square = (np.array(moving) - resting) / np.square(SMALL)
+    curvature = (per_square[0] * 4 - per_square[1]) / 3  # of order |z|^4 removed
+    slope = curvature * form.amplitude(1.0) ** 2
+    beta = critical + DISTANCES
+    amplitudes = np.array([form.amplitude(d) for d in DISTANCES])
+    torus = rate(beta, amplitudes, 10 * sizes.tokens)
+    still = rate(beta, np.zeros(beta.shape), 0)[:1]  # before the rest is left
+    excess = torus - np.minimum(resting, still)
+    return Onset(DISTANCES, excess, float(slope))
+
+
+@style.styled
+def draw_more(model: Model, sizes: Sizes):
+    """The onset, a plane, five positional bits, and copied spins."""
+    make = lambda: sheets.grid(style.DOUBLE, 5.2, 2, 2)
+    sheet = sheets.sheet(None, 4, make)
+    first, second, third, fourth = sheet.axes
+    draw_onset(first, onset(model, sizes))
+    draw_plane(second, model, sizes)
+    draw_lines(third, sizes)
+    draw_shares(fourth, model, sizes)
+    sheet.letters()
+    return sheet.figure
+
+
+def draw_onset(axis, measured: Onset) -> None:
+    distances, rates, slope = measured
+    (power, _), covariance = np.polyfit(np.log(distances), np.log(rates), 1, cov=True)
+    ratios = rates / distances
+    print(
+        f"onset: power {power:.4f} +- {covariance[0, 0] ** 0.5:.4f}; rate over "
+        f"distance {ratios[0]:.4f} to {ratios[-1]:.4f}, normal form {slope:.4f}"
+    )
+    axis.loglog(distances, slope * distances, color=style.GREY, label="normal form")
+    axis.loglog(distances, rates, "o", ms=3, color=style.BLACK, label="map")
+    axis.set_xlabel(r"$\beta - \beta_1$")
+    axis.set_ylabel(rf"$\sigma$ above the clock's ({UNIT})")
+    axis.legend(frameon=False)
+
+
+def draw_plane(axis, model: Model, sizes: Sizes) -> None:
+    beta = np.linspace(1.0, 3.0, sizes.plane)
+    gamma = np.geomspace(*GAMMA, sizes.plane)
+    plane = dynamics.diagram(
+        dmft.system(model.net),
+        {"beta": beta, "gamma": gamma, "epsilon": model.file.epsilon},
+        lambda p: model.start(dmft.parameters(**p)),
+        diagrams.Plan(sizes.tokens_of_plane, sizes.tokens_of_plane, exponents=1),
+        confirm=diagrams.Confirm(0),
+    )
+    rates = plane.entropy_production.transpose("gamma", "beta")
+    most = plane.isel(rates.argmax(...))
+    print(
+        f"plane: most {float(most.entropy_production):.4g} at beta = "
+        f"{float(most.beta):.3f}, gamma = {float(most.gamma):.3g}, "
+        f"{PHASES[int(most.phase)]}"
+    )
+    mesh = axis.pcolormesh(beta, gamma, rates, cmap="magma_r", vmin=0, rasterized=True)
+    axis.set_yscale("log")
+    axis.set_xlabel(r"$\beta$")
+    axis.set_ylabel(r"attention inverse temperature $\gamma$")
+    axis.figure.colorbar(mesh, ax=axis, label=rf"$\sigma$ ({UNIT})")
+
+
+def draw_lines(axis, sizes: Sizes) -> None:
+    """Rates along beta of both published networks."""
+    beta = np.linspace(*WHOLE, sizes.line)
+    for (name, label), colour in zip(PRESETS.items(), style.SERIES, strict=False):
+        model = published(name)
+        params = dmft.parameters(beta, model.file.gamma, model.file.epsilon)
+        how = dict(steps=sizes.tokens_of_plane, transient=sizes.tokens_of_plane)
+        start = model.start(params)
+        rate = dmft.entropy_production(model.net, params, start, **how)
+        axis.plot(beta, rate.mean, ".-", ms=2, lw=0.6, color=colour, label=label)
+    axis.set_xlabel(r"$\beta$")
+    axis.set_ylabel(rf"$\sigma$ ({UNIT})")
+    axis.legend(frameon=False)
+
+
+def draw_shares(axis, model: Model, sizes: Sizes) -> None:
+    """Rates per redrawn spin along beta, where a share of spins is redrawn."""
+    beta = np.linspace(*WHOLE, sizes.line)
+    for share, colour in zip(SHARES, style.SERIES, strict=False):
+        values = model.file.gamma, model.file.epsilon
+        params = dmft.parameters(beta, *values, redrawn=share)
+        how = dict(steps=sizes.tokens_of_plane, transient=sizes.tokens_of_plane)
+        rate = dmft.entropy_production(model.net, params, model.start(params), **how)
+        look = {"ms": 2, "lw": 0.6, "color": colour, "label": rf"$\Delta = {share:g}$"}
+        axis.plot(beta, rate.mean / share, ".-", **look)
+    axis.set_xlabel(r"$\beta$")
+    axis.set_ylabel(rf"$\sigma / \Delta$ ({UNIT})")
+    axis.legend(frameon=False)
 
 
 if __name__ == "__main__":
