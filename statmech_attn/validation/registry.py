@@ -2,11 +2,23 @@
 
 from collections.abc import Sequence
 
-from statmech_attn.validation import bifurcations, exponents, geometry, phases
+from statmech_attn.validation import (
+    bifurcations,
+    exponents,
+    geometry,
+    irreversibility,
+    phases,
+)
 from statmech_attn.validation.rows import Row
 
 
-ROWS: tuple[Row, ...] = exponents.ROWS + phases.ROWS + geometry.ROWS + bifurcations.ROWS
+ROWS: tuple[Row, ...] = (
+    exponents.ROWS
+    + phases.ROWS
+    + geometry.ROWS
+    + bifurcations.ROWS
+    + irreversibility.ROWS
+)
 
 
 def select(words: Sequence[str] = (), rows: Sequence[Row] = ROWS) -> list[Row]:

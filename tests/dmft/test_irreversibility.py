@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy
 
 from statmech_attn import dmft, dynamics
 from statmech_attn.dmft.irreversibility import no_past, read_token
@@ -166,6 +167,19 @@ def test_an_orbit_that_is_its_own_reversal_produces_nothing():
     state = dmft.advance(net, params, start, 500)
     assert abs(state.newest - dmft.step(net, params, state).newest).max() > 1
     assert abs(turning.mean) < 1e-15
+
+
+@pytest.mark.parametrize("period", [2, 3, 4])
+def test_patterns_in_turn_have_an_exact_rate(period):
+    """beta m^2 with m = tanh(beta m) for three or more; two in turn have no arrow."""
+    signs = scipy.linalg.hadamard(4)[:period].astype(float)
+    patterns = dmft.site_classes([np.roll(signs, -1, 0), *3 * [signs]])
+    net, params = dmft.network(patterns, context=1), dmft.parameters(1.5, 1.0, 0.0)
+    start = dmft.from_row(net, params, 0)
+    rate = dmft.entropy_production(net, params, start, steps=48, transient=400)
+    m = scipy.optimize.brentq(lambda m: np.tanh(1.5 * m) - m, 0.5, 1, xtol=1e-15)
+    exact = 1.5 * m**2 if period > 2 else 0.0
+    np.testing.assert_allclose(rate.mean, exact, atol=1e-13)
 
 
 def test_every_token_of_redrawn_spins_produces_entropy():
