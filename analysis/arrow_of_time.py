@@ -215,6 +215,7 @@ def draw_onset(axis, measured: Onset) -> None:
     )
     axis.loglog(distances, slope * distances, color=style.GREY, label="normal form")
     axis.loglog(distances, rates, "o", ms=3, color=style.BLACK, label="map")
+    axis.margins(0.05)
     axis.set_xlabel(r"$\beta - \beta_1$")
     axis.set_ylabel(rf"$\sigma$ above the clock's ({UNIT})")
     axis.legend(frameon=False)
