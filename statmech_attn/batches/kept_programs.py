@@ -18,13 +18,16 @@ from statmech_attn.batches import compilations
 
 
 FOLDER = "stages"  # below the store of JAX
+# XLA finds a program in its own store by its options as well, and what it has read from
+# there cannot be stored here: a default that is spelled out keeps both stores apart.
+OPTIONS = {"xla_embed_ir_in_executable": False}
 
 
 class Origin(NamedTuple):
     """What programs depend on beside the function and its examples.
 
     Attributes:
-        trace: all that the traces depend on.
+        trace: all that the traces depend on, settings of JAX included.
         machine: all that decides what is made of a trace.
     """
 
@@ -44,7 +47,7 @@ def kept(
         origin: all that it depends on beside the following.
         function: of a class or a module, which its name tells from others.
         examples: its arguments.
-        lower: traces the function.
+        lower: traces the function; with `OPTIONS` among those of the compiler.
     """
     parts = *origin.trace, *origin.machine, *_described(function, examples)
     name = kept_files.read(FOLDER, parts)

@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from statmech_attn import extras
 from statmech_attn.batches.cached_property import once
 from statmech_attn.batches.hardware import devices, has_cuda, on_cpu, workers
-from statmech_attn.batches.kept_programs import kept, Origin
+from statmech_attn.batches.kept_programs import kept, OPTIONS, Origin
 from statmech_attn.batches.runtime import FUSED, has_fused
 
 
@@ -51,9 +51,11 @@ class Compiled:
         if len(chosen) > 1:
             function = _on_parts(function, examples, self._places)
         clock, processors = time.perf_counter(), time.process_time()
+        storable = origin is not None and on_cpu()
+        options = options | OPTIONS if storable else options
         jitted = jax.jit(function, in_shardings=self._places, compiler_options=options)
         lower = lambda: jitted.lower(*examples)
-        if origin is not None and on_cpu():
+        if origin is not None and storable:
             self._call = kept(origin, function, examples, lower)
         else:
             self._call = lower().compile()

@@ -54,8 +54,8 @@ def origin_of(system: System, *numbers: Any) -> Origin | None:
     values = jax.config.values.items()  # type: ignore[attr-defined]
     settings = {name: getattr(jax.config, name, value) for name, value in values}
     here = {n: x for n, x in storage.environment().items() if n not in VERSIONS}
-    trace = source, parts, *map(repr, (same, *numbers))
-    return Origin(trace, (repr(settings), repr(here)))
+    trace = source, parts, *map(repr, (same, settings, *numbers))
+    return Origin(trace, (repr(here),))
 
 
 def _described(part: Any) -> str:
