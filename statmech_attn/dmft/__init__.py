@@ -76,6 +76,10 @@ if TYPE_CHECKING:
         save as save,
         site_classes as site_classes,
     )
+    from statmech_attn.dmft.response import (
+        Response as Response,
+        response as response,
+    )
     from statmech_attn.dmft.sequential_updating import (
         sequential as sequential,
         stretched as stretched,

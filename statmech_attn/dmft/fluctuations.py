@@ -167,18 +167,30 @@ def noise_start(
         >>> noise, band = noise_steps(net, noise, steps=5)
     """
     net.check_patterns(patterns)
+    params, state, batch = flattened(params, state)
+    size, n = noise_dimension(net, params), math.prod(batch)
+    return Noise(
+        params,
+        state,
+        jnp.zeros((size, size, n)),
+        jnp.zeros(n),
+        jnp.asarray(patterns.fractions),
+    )
+
+
+def flattened(
+    params: Parameters, state: State
+) -> tuple[Parameters, State, tuple[int, ...]]:
+    """Parameters and state with their batch as one trailing axis, and its shape."""
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
     flat = lambda x, leading: jnp.broadcast_to(x, x.shape[:leading] + batch).reshape(
         x.shape[:leading] + (-1,)
     )
     batched = state.attention.ndim - 2  # axes of the state's own batch
-    size, n = noise_dimension(net, params), math.prod(batch)
-    return Noise(
+    return (
         jax.tree.map(lambda x: flat(x, 0), params),
         jax.tree.map(lambda x: flat(x, x.ndim - batched) if x.ndim else x, state),
-        jnp.zeros((size, size, n)),
-        jnp.zeros(n),
-        jnp.asarray(patterns.fractions),
+        batch,
     )
 
 
@@ -270,23 +282,9 @@ def _push(net, fractions, params, state: State, factor, log_scale):
         (5M + C, d + S) of the observables and the scores.
     """
     spins = jnp.where(fractions > 0, fractions, jnp.inf)  # an empty class has no noise
-    width = jnp.sqrt(_variance(net, params, state) / spins)
-
-    def move(coordinates, noise):
-        v, k, newest, copied = coordinates
-        mean = next_means(net, params, newest, copied) + width * noise
-        overlaps = token_overlaps(net, params, mean, state.clock)
-        before = State(v, k, state.attention, state.clock, state.tokens, state.means)
-        after = receive(net, params, before, overlaps, mean)
-        observed = observation(net, params, before, overlaps, after)
-        observed = [*(getattr(observed, name) for name in OBSERVABLES)]
-        vector = jnp.concatenate(
-            [*observed, _over_mean(params.gamma, overlaps[2], after)]
-        )
-        moved = jax.tree.leaves(_coordinates(after))
-        return (jnp.concatenate([x.ravel() for x in moved]), vector), after
-
-    inputs = (_coordinates(state), jnp.zeros_like(width))
+    width = jnp.sqrt(spin_variance(net, params, state) / spins)
+    move = beside(net, params, state, width)
+    inputs = (coordinates(state), jnp.zeros_like(width))
 
     def column(deviation, noise):
         tangent = (ravel_pytree(inputs[0])[1](deviation), noise)
@@ -301,6 +299,37 @@ def _push(net, fractions, params, state: State, factor, log_scale):
     return move(*inputs)[1], columns, observed
 
 
+def beside(net: Network, params: Parameters, state: State, width):
+    """The step of states beside an orbit, to be differentiated.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters, without a batch.
+        state: on the orbit.
+        width: of the noise, (S,) or one number.
+
+    Returns:
+        A function of `coordinates` and of noise (S,) on the class means in units of
+        its width: coordinates (d,), observables and scores (5M + C,), the state after.
+    """
+
+    def move(coordinates_before, noise):
+        v, k, newest, copied = coordinates_before
+        mean = next_means(net, params, newest, copied) + width * noise
+        overlaps = token_overlaps(net, params, mean, state.clock)
+        before = State(v, k, state.attention, state.clock, state.tokens, state.means)
+        after = receive(net, params, before, overlaps, mean)
+        observed = observation(net, params, before, overlaps, after)
+        observed = [*(getattr(observed, name) for name in OBSERVABLES)]
+        vector = jnp.concatenate(
+            [*observed, _over_mean(params.gamma, overlaps[2], after)]
+        )
+        moved = jax.tree.leaves(coordinates(after))
+        return (jnp.concatenate([x.ravel() for x in moved]), vector), after
+
+    return move
+
+
 def _over_mean(gamma, m_q, after: State) -> Float[Array, " C"]:
     """Scores less their mean at fixed weights; zero in slots without a token."""
     weights = attention_weights(gamma, m_q, after.k, after.tokens)
@@ -309,7 +338,7 @@ def _over_mean(gamma, m_q, after: State) -> Float[Array, " C"]:
     return jnp.where(jnp.arange(len(logits)) < after.tokens, logits - mean, 0.0)
 
 
-def _variance(net, params, state: State):
+def spin_variance(net, params, state: State):
     """N_c times the variance of the class means of the next token."""
     means = drawn_means(net, params, state.newest)
     if params.redrawn is None:
@@ -319,7 +348,7 @@ def _variance(net, params, state: State):
     return 1 - copied**2 - cross - (redrawn * means) ** 2
 
 
-def _coordinates(state: State):
+def coordinates(state: State):
     """What the next state depends on: m^v, m^k, newest A, class means to copy."""
     return state.v, state.k, state.newest, state.means
 
