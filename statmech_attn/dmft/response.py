@@ -247,7 +247,10 @@ class Orbit(NamedTuple):
 
 
 def close_orbit(net: Network, params: Parameters, state: State, period: int) -> Orbit:
-    """The cycle near a state, by Newton's method in the coordinates of the noise."""
+    """The cycle near a state, by Newton's method in the coordinates of the noise.
+
+    Its period is the smallest: an orbit that still turns about it may take longer.
+    """
     steps = 2 ** period.bit_length()  # few programs
     gap, moved = np.inf, 0.0
     for _ in range(NEWTON):
@@ -266,7 +269,11 @@ def close_orbit(net: Network, params: Parameters, state: State, period: int) -> 
             f"{counted(period, 'token')} beside the orbit: linear response needs a "
             "fixed point or a cycle that is settled."
         )
-    return orbit
+    drive = clock_period(net, float(params.epsilon))
+    shorter = (q for q in range(drive, period, drive) if period % q == 0)
+    back = lambda q: abs(points[q] - points[0]).max() < CLOSED
+    period = next(filter(back, shorter), period)
+    return Orbit(*(x[:period] for x in orbit))
 
 
 def product(J: Float[np.ndarray, "p d d"]) -> Float[np.ndarray, "d d"]:

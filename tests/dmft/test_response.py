@@ -26,7 +26,7 @@ def published(beta, **changes):
     return params, dmft.from_checkpoint(NET, params, FILE)
 
 
-def hopfield(beta, redrawn=None, seed=0, sign=1):
+def hopfield(beta, redrawn=None, epsilon=0.0, seed=0, sign=1):
     """Symmetric couplings of two patterns over nine sites, and one token of context.
 
     Query and key patterns are arbitrary, as attention to one token is.
@@ -34,7 +34,7 @@ def hopfield(beta, redrawn=None, seed=0, sign=1):
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (4, 2, 9))
     signs[1] = sign * signs[0]
     net = dmft.network(dmft.site_classes(signs), context=1)
-    params = dmft.parameters(beta, 1.0, 0.0, redrawn)
+    params = dmft.parameters(beta, 1.0, epsilon, redrawn)
     return net, params, dmft.from_row(net, params, 0)
 
 
@@ -209,7 +209,7 @@ def test_the_spectrum_adds_up_to_the_solution_of_lyapunovs_equation(beta, redraw
 @pytest.mark.parametrize("beta", [0.5, 1.8])
 def test_a_hopfield_network_is_in_equilibrium(beta, redrawn):
     """At rest without order and with it, whatever share of the spins moves at once."""
-    net, params, start = hopfield(beta, redrawn)
+    net, params, start = hopfield(beta, redrawn, epsilon=0.1)
     result = dmft.response(net, params, start, frequencies=GRID)
     np.testing.assert_allclose(result.temperature[:, 1:], 1, rtol=1e-9)
     assert np.isnan(result.temperature[:, 0]).all()
@@ -355,11 +355,37 @@ def test_a_batch_is_its_points_and_a_data_set():
     assert "effective temperature" in repr(result) and "<table>" in result._repr_html_()
 
 
-def test_clocks_without_effect_leave_a_fixed_point():
-    params = dmft.parameters(0.5, FILE.gamma, 0.0)
-    start = dmft.from_checkpoint(NET, params, FILE)
-    result = dmft.response(NET, params, start, frequencies=GRID, longest=300)
+def test_an_orbit_that_still_turns_about_a_cycle_has_the_period_of_the_cycle():
+    """It comes back sooner, to 1e-6, after a turn of 248 tokens than after 4."""
+    params, start = published(1.2434)
+    given = dict(frequencies=GRID, longest=300, transient=200_000)
+    result = dmft.response(NET, params, start, **given)
+    assert result.period == 4
+    assert -np.log(result.multiplier) / 4 < 1e-4
+
+
+def test_without_a_clock_an_orbit_of_one_token_has_the_same_variance():
+    """The window moves on by one slot, its coordinates by age do not."""
+    params = dmft.parameters(0.9, 2.0, 0.0)
+    start = dmft.from_row(NET, params, 0)
+    grid = 2 * np.pi * np.arange(1024) / 1024
+    result = dmft.response(NET, params, start, frequencies=grid, longest=300)
     assert result.period == 1
+    state = settled(NET, params, start)
+    band = dmft.linear_noise(NET, FILE.patterns, params, state, steps=1792)
+    variance = observed(band.std)[-1] ** 2
+    np.testing.assert_allclose(result.spectrum.mean(0), variance, rtol=1e-10)
+
+
+def test_an_orbit_that_is_nearly_settled_is_closed():
+    params, start = published(1.2)
+    given = dict(frequencies=GRID, longest=300)
+    state = settled(NET, params, start, 1000)  # within 1e-6, not within rounding
+    away = dmft.step(NET, params, dmft.advance(NET, params, state, 3))
+    assert 1e-9 < abs(away.attention - state.attention).max() < 1e-6
+    early = dmft.response(NET, params, start, transient=1000, **given)
+    late = dmft.response(NET, params, start, **given)
+    np.testing.assert_allclose(early.spectrum, late.spectrum, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -373,6 +399,7 @@ def test_clocks_without_effect_leave_a_fixed_point():
         ({"pattern": 3}, r"pattern must lie in 0\.\.2; got 3"),
         ({"frequencies": [np.nan]}, "frequencies must be"),
         ({"frequencies": 0.3}, "frequencies must be"),
+        ({"beta": 1.255, "tolerance": 0.05}, "Newton's method finds no cycle of 16"),
         ({"longest": 3}, "in 3 tokens"),
         ({"transient": -1}, "transient"),
     ],
