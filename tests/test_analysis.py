@@ -116,3 +116,9 @@ def test_the_arrow_of_time_is_drawn(tmp_path, capsys):
     for name in ("arrow_of_time.png", "arrow_of_time_more.png"):
         assert (tmp_path / name).stat().st_size > 10_000
     assert "normal form 0.589" in capsys.readouterr().out
+
+
+def test_response_and_fluctuation_are_drawn(tmp_path):
+    picture = tmp_path / "response.png"
+    script("response_and_fluctuation").main(["--smoke", "--output", str(picture)])
+    assert picture.stat().st_size > 10_000

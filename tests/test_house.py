@@ -59,6 +59,10 @@ ALLOWED = {
         "plotting.one_shot": "prints the numbers behind a figure, as it draws them",
         "plotting.pruning": "prints the numbers behind a figure, as it draws them",
     },
+    "analysis/response_and_fluctuation.py": {
+        "plotting.sheets": "draws spectra that no kind of file holds",
+        "plotting.style": "draws spectra that no kind of file holds",
+    },
     "analysis/running_lyapunov.py": {
         "studies.network.models": "records what no kind of study does",
     },

@@ -52,6 +52,7 @@ from statmech_attn.dmft.network import (
     State,
 )
 from statmech_attn.dmft.patterns import KINDS
+from statmech_attn.dynamics import tracing
 from statmech_attn.labels import counted, Variable
 from statmech_attn.options import require_least
 
@@ -113,6 +114,7 @@ class Response(eqx.Module):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
+@tracing.untraced
 def response(
     net: Network,
     params: Parameters,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         phases as phases,
         settled_orbits as settled_orbits,
         timeseries as timeseries,
+        tracing as tracing,
     )
     from statmech_attn.dynamics.alignment import Alignment as Alignment, gali as gali
     from statmech_attn.dynamics.attractor_matching import (

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+from scipy import stats
 
 from statmech_attn import dmft, montecarlo
 from statmech_attn.dmft.response import close_orbit, transfer
@@ -281,6 +282,31 @@ def test_spins_that_move_one_by_one_obey_the_relation_as_the_share_goes_to_zero(
     np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 2, rtol=0.1)
 
 
+@pytest.mark.parametrize("redrawn", [0.5, 0.1])
+def test_spins_of_any_share_obey_the_relation_to_order_one_over_their_number(redrawn):
+    """The Curie-Weiss magnet h = beta m + b of N spins, from all its magnetisations."""
+    errors = []
+    for n in (16, 32, 64, 128):
+        m = 2 * np.arange(n + 1) / n - 1
+
+        def matrix(b):
+            up = redrawn / (1 + np.exp(-2 * (0.5 * m + b)))
+            rows = []
+            for k, chance in enumerate(up):
+                lost = stats.binom.pmf(np.arange(k + 1), k, redrawn - chance)
+                won = stats.binom.pmf(np.arange(n - k + 1), n - k, chance)
+                rows.append(np.convolve(lost[::-1], won))
+            return np.array(rows)
+
+        T, step = matrix(0.0), 1e-5
+        slope = (matrix(step) - matrix(-step)) / (2 * step)
+        law = np.linalg.matrix_power(T, 2**12)[0]
+        later = [law @ (m * x) for x in (m, T @ T @ m)]
+        expected = n * (later[0] - later[1]) / (2 - redrawn)
+        errors.append(expected / (law @ slope @ m) - 1)
+    np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 2, rtol=0.05)
+
+
 def test_one_pattern_has_the_spectrum_and_response_by_hand():
     """m = tanh(beta m): a = beta (1 - m^2), chi = (1 - m^2) / (1 - a e^{-i omega})."""
     net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
@@ -423,6 +449,16 @@ def test_orbits_that_are_not_stable_are_refused(beta, named):
     start = dmft.from_token(net, params, jnp.zeros(1))
     with pytest.raises(ValueError, match=named):
         dmft.response(net, params, start, frequencies=[0.3])
+
+
+def test_traced_parameters_are_refused_in_one_line():
+    def traced(beta):
+        params = dmft.parameters(beta, FILE.gamma, FILE.epsilon)
+        start = dmft.from_checkpoint(NET, params, FILE)
+        return dmft.response(NET, params, start, frequencies=[0.3]).spectrum
+
+    with pytest.raises(ValueError, match="response works with numbers"):
+        jax.jit(traced)(1.0)
 
 
 def test_an_orbit_that_diverged_is_refused():
