@@ -60,9 +60,8 @@ from statmech_attn.options import require_least
 AXES = "frequency observable pattern"
 RATE = "rad / token"
 CONJUGATE = {"m_o_se": "o", "m_v": "v", "m_q": "q", "m_k": "k"}  # fields
-NEWTON = 8  # corrections of the orbit at most
-CLOSED = 1e-9  # of an orbit after them
-FAR = 1e-2  # of the orbit that was given
+CLOSED = 1e-9  # of an orbit after Newton's method
+FAR = 1e-2  # from the orbit that was given
 MARGIN = 1e-9  # from modulus one, of a multiplier of a stable orbit
 
 
@@ -253,18 +252,13 @@ def close_orbit(net: Network, params: Parameters, state: State, period: int) -> 
 
     Its period is the smallest: an orbit that still turns about it may take longer.
     """
-    steps = 2 ** period.bit_length()  # few programs
-    gap, moved = np.inf, 0.0
-    for _ in range(NEWTON):
-        points, *parts = map(np.asarray, _derivatives(net, params, state, steps))
-        orbit = Orbit(*(x[:period] for x in parts))
-        difference = points[period] - points[0]
-        before, gap = gap, abs(difference).max()
-        if gap == 0 or not gap < before / 2:
-            break
-        closing = np.eye(len(difference)) - product(orbit.J)
-        step = np.linalg.lstsq(closing, difference)[0]
+    points, orbit = _go_round(net, params, state, period)
+    moved, before = 0.0, np.inf
+    while before / 2 > (gap := abs(points[-1] - points[0]).max()) > 0:
+        before, closing = gap, np.eye(points.shape[1]) - product(orbit.J)
+        step = np.linalg.lstsq(closing, points[-1] - points[0])[0]
         moved, state = moved + step, _moved(state, points[0] + step)
+        points, orbit = _go_round(net, params, state, period)
     if not gap < CLOSED or np.abs(moved).max() > FAR:
         raise ValueError(
             f"{_words(params)} Newton's method finds no cycle of "
@@ -276,6 +270,13 @@ def close_orbit(net: Network, params: Parameters, state: State, period: int) -> 
     back = lambda q: abs(points[q] - points[0]).max() < CLOSED
     period = next(filter(back, shorter), period)
     return Orbit(*(x[:period] for x in orbit))
+
+
+def _go_round(net: Network, params: Parameters, state: State, period: int):
+    """Coordinates (p + 1, d) of an orbit, and its `Orbit`."""
+    steps = 2 ** period.bit_length()  # few programs
+    points, *parts = map(np.asarray, _derivatives(net, params, state, steps))
+    return points[: period + 1], Orbit(*(x[:period] for x in parts))
 
 
 def product(J: Float[np.ndarray, "p d d"]) -> Float[np.ndarray, "d d"]:
