@@ -122,3 +122,11 @@ def test_response_and_fluctuation_are_drawn(tmp_path):
     picture = tmp_path / "response.png"
     script("response_and_fluctuation").main(["--smoke", "--output", str(picture)])
     assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_critical_fluctuations_are_drawn(tmp_path, capsys):
+    picture = tmp_path / "critical.png"
+    script("critical_fluctuations").main(["--smoke", "--output", str(picture)])
+    assert picture.stat().st_size > 10_000
+    assert "exponent of the rounding" in capsys.readouterr().out

@@ -55,6 +55,10 @@ ALLOWED = {
         "plotting.sheets": "draws rates that no kind of file holds",
         "plotting.style": "draws rates that no kind of file holds",
     },
+    "analysis/critical_fluctuations.py": {
+        "plotting.sheets": "draws amplitudes that no kind of file holds",
+        "plotting.style": "draws amplitudes that no kind of file holds",
+    },
     "analysis/one_shot_numbers.py": {
         "plotting.one_shot": "prints the numbers behind a figure, as it draws them",
         "plotting.pruning": "prints the numbers behind a figure, as it draws them",

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
         even_correlations as even_correlations,
         from_correlations as from_correlations,
     )
+    from statmech_attn.dmft.critical import (
+        critical_fluctuations as critical_fluctuations,
+        CriticalFluctuations as CriticalFluctuations,
+    )
     from statmech_attn.dmft.fluctuations import (
         linear_noise as linear_noise,
         noise_dimension as noise_dimension,

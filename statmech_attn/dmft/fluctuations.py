@@ -322,7 +322,7 @@ def beside(net: Network, params: Parameters, state: State, width):
         observed = observation(net, params, before, overlaps, after)
         observed = [*(getattr(observed, name) for name in OBSERVABLES)]
         vector = jnp.concatenate(
-            [*observed, _over_mean(params.gamma, overlaps[2], after)]
+            [*observed, scores_over_mean(params.gamma, overlaps[2], after)]
         )
         moved = jax.tree.leaves(coordinates(after))
         return (jnp.concatenate([x.ravel() for x in moved]), vector), after
@@ -330,7 +330,7 @@ def beside(net: Network, params: Parameters, state: State, width):
     return move
 
 
-def _over_mean(gamma, m_q, after: State) -> Float[Array, " C"]:
+def scores_over_mean(gamma, m_q, after: State) -> Float[Array, " C"]:
     """Scores less their mean at fixed weights; zero in slots without a token."""
     weights = attention_weights(gamma, m_q, after.k, after.tokens)
     logits = scores(gamma, m_q, after.k)
