@@ -23,8 +23,12 @@ from statmech_attn.plotting import sheets, style
 
 SIZES = 10**4, 10**5, 10**6, 10**7, 10**8
 CONTROLS = -2.0, -1.0, 0.0, 1.0, 2.0  # distances in units of the rounding
+FOLD_CONTROLS = -0.5, 0.0, 1.0, 2.0  # beyond the fold where positive
+LARGE = 1e12  # spins at which scaling functions are read off
 SAMPLES = 400  # amplitudes of a run, 20 to the time in which it relaxes
 PAST = -0.25  # of the first overlap: far beyond the fold
+DOTS = style.OPEN | {"ls": "none", "marker": "o"}
+THEORY = {"color": style.BLACK, "zorder": 1}
 
 
 class Found(NamedTuple):
@@ -46,16 +50,50 @@ class Found(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """Amplitudes (controls, samples, runs) of spins at distances `betas`."""
+    """Amplitudes (samples, runs) of spins at every beta."""
 
     n_spins: int
     betas: np.ndarray
-    amplitudes: np.ndarray
+    amplitudes: list[np.ndarray]
 
     def mean_square(self):
         """With its standard error, from independent runs."""
-        squares = (np.abs(self.amplitudes) ** 2).mean(1)
-        return squares.mean(1), squares.std(1, ddof=1) / squares.shape[1] ** 0.5
+        squares = [(np.abs(z) ** 2).mean(0) for z in self.amplitudes]
+        return np.array([mean(runs) for runs in squares]).T
+
+
+class Measured(NamedTuple):
+    """What spins did at the three bifurcations, by their number."""
+
+    torus: Found
+    of_torus: list[Sampled]
+    doubling: Found
+    of_doubling: list[Sampled]
+    fold: Found
+    of_fold: list[tuple[int, np.ndarray, np.ndarray]]  # N, beta and times
+
+    def ratios(self):
+        """N, measured over predicted values at the bifurcations, and errors."""
+        for name, found, sampled in (
+            ("Neimark–Sacker", self.torus, self.of_torus),
+            ("doubling", self.doubling, self.of_doubling),
+        ):
+            sizes, means, errors = at_the_point(sampled)
+            theory = scaled_mean_square(found.law, 0.0) / sizes**0.5
+            yield name, sizes, means / theory, errors / theory
+        at = FOLD_CONTROLS.index(0.0)
+        rows = [
+            (n, *(x[at] for x in self.over_theory(n, *r))) for n, *r in self.of_fold
+        ]
+        yield "fold", *np.array(rows).T
+
+    def over_theory(self, n_spins: int, betas, times):
+        """Mean times over those of the theory, with their errors."""
+        return (
+            np.array(mean(times))
+            * scaled_rate(self.fold.law, n_spins, betas)
+            / n_spins ** (1 / 3)
+        )
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -66,13 +104,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--smoke", action="store_true", help="few spins, for tests")
     options = parser.parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
-    sizes, runs = (SIZES[:2], 4) if options.smoke else (SIZES, 64)
+    sizes, runs = (SIZES[:2], 2) if options.smoke else (SIZES, 32)
     torus, doubling, fold = published(), doubled(), folded()
-    of_torus = [sample(torus, n, CONTROLS, runs) for n in sizes]
-    of_doubling = [sample(doubling, n, (0.0,), 2 * runs) for n in sizes]
-    of_fold = [passages(fold, n, 4 * runs) for n in sizes]
-    tell(torus, of_torus, doubling, of_doubling, fold, of_fold)
-    figure = panels(torus, of_torus, doubling, of_doubling, fold, of_fold)
+    many = dict.fromkeys(CONTROLS, 3 * runs // 4) | {0.0: 2 * runs}
+    of_torus = [sample(torus, n, many) for n in sizes]
+    of_doubling = [sample(doubling, n, {0.0: 3 * runs}) for n in sizes]
+    of_fold = [passages(fold, n, 8 * runs) for n in sizes[:4]]
+    measured = Measured(torus, of_torus, doubling, of_doubling, fold, of_fold)
+    tell(measured)
+    figure = panels(measured)
     figure.savefig(options.output, dpi=style.PNG_DPI)
     print(f"wrote {options.output}")
 
@@ -130,24 +170,25 @@ def found(patterns, net, gamma, epsilon, start, direction, end) -> Found:
     return Found(patterns, net, gamma, epsilon, law)
 
 
-def sample(found: Found, n_spins: int, controls, runs: int) -> Sampled:
-    """Amplitudes after four times in which the amplitude relaxes, over twenty."""
+def sample(found: Found, n_spins: int, runs: dict[float, int]) -> Sampled:
+    """Amplitudes after four times in which the amplitude relaxes, over twenty.
+
+    `runs` are those at distances in units of the rounding.
+    """
     counts, n_spins = found.counts(n_spins)
     law, net = found.law, found.net
     width = float(law.rounding(n_spins))
-    betas = law.value + np.array(controls) * width
-    params = found.params(np.repeat(betas, runs))
+    betas = law.value + np.array(list(runs)) * width
+    params = found.params(np.repeat(betas, list(runs.values())))
     relaxation = 1 / (abs(law.growth) * width)
     stride = max(round(20 * relaxation / SAMPLES), 1) * law.steps
     state = dmft.from_window(net, params, law.x.reshape(net.context, -1, 1), 0)
     key = jax.random.key(n_spins)
     windows = run(net, params, state, counts, key, stride, SAMPLES + SAMPLES // 5)
-    windows = np.asarray(windows)[SAMPLES // 5 :].reshape(SAMPLES, -1, len(betas), runs)
-    shown = [
-        law.amplitude(np.moveaxis(windows[:, :, i], 1, 0), beta)
-        for i, beta in enumerate(betas)
-    ]
-    return Sampled(n_spins, betas, np.stack(shown))
+    windows = np.moveaxis(np.asarray(windows)[SAMPLES // 5 :], 1, 0)
+    parts = np.split(windows, np.cumsum(list(runs.values()))[:-1], axis=-1)
+    shown = [law.amplitude(x, beta) for x, beta in zip(parts, betas, strict=True)]
+    return Sampled(n_spins, betas, shown)
 
 
 def draw(net, params, counts, state, key):
@@ -179,9 +220,8 @@ def passages(found: Found, n_spins: int, runs: int):
     """
     counts, n_spins = found.counts(n_spins)
     law, net = found.law, found.net
-    # A positive control is beyond the fold, at smaller beta.
-    controls = np.array([-1.0, 0.0, 1.0, 2.0]) * np.sign(law.growth)
-    betas = law.value + controls * float(law.rounding(n_spins))
+    beyond = float(law.rounding(n_spins)) * np.sign(law.growth)
+    betas = law.value + np.array(FOLD_CONTROLS) * beyond
     params = found.params(np.repeat(betas, runs))
     begin = np.array([[0.6, -0.2], [0.6, -0.2]])[..., None]
     state = dmft.from_window(net, params, begin, 0)
@@ -203,9 +243,9 @@ def passed(net, params, state, counts, key):
     return jax.lax.while_loop(lambda carry: jnp.isinf(carry[2]).any(), body, start)[2]
 
 
-def mean_time(times):
-    """With its standard error."""
-    return times.mean(-1), times.std(-1, ddof=1) / times.shape[-1] ** 0.5
+def mean(values):
+    """Over the last axis, with its standard error."""
+    return values.mean(-1), values.std(-1, ddof=1) / values.shape[-1] ** 0.5
 
 
 def growth(sampled: Sampled):
@@ -236,36 +276,31 @@ def at_the_point(all_sampled):
     return np.array(rows).T
 
 
-def tell(torus, of_torus, doubling, of_doubling, fold, of_fold) -> None:
+def tell(measured: Measured) -> None:
     """What was measured, beside the theory."""
-    for name, found, sampled in (
-        ("Neimark-Sacker", torus, of_torus),
-        ("doubling", doubling, of_doubling),
+    for found in (measured.torus, measured.doubling, measured.fold):
+        print(found.law)
+    for name, *rows in measured.ratios():
+        for row in zip(*rows, strict=True):
+            print("{}, N = {:.3g}: {:.4f} +- {:.4f} of theory".format(name, *row))
+    for n, betas, times in measured.of_fold:
+        print(f"times at a fold over theory, N = {n:.3g}")
+        print(measured.over_theory(n, betas, times).round(3))
+    for name, sampled in (
+        ("Neimark–Sacker", measured.of_torus),
+        ("doubling", measured.of_doubling),
     ):
-        print(name, found.law, sep="\n")
         sizes, means, errors = at_the_point(sampled)
-        theory = scaled_mean_square(found.law, 0.0) / sizes**0.5
-        for row in zip(sizes, means / theory, errors / theory, strict=True):
-            print("N = {:.3g}: mean square over theory {:.4f} +- {:.4f}".format(*row))
         slope, error = exponent(sizes, means**0.5, errors / means**0.5 / 2)
-        print(f"exponent of the amplitude: {slope:.4f} +- {error:.4f}")
-    widths = np.array([growth(sampled) for sampled in of_torus]).T
-    sizes = [sampled.n_spins for sampled in of_torus]
-    slope, error = exponent(sizes, *widths)
+        print(f"{name}: exponent of the amplitude {slope:.4f} +- {error:.4f}")
+    inside = measured.of_torus[1:]  # the limits of the theory, at all distances
+    widths = np.array([growth(sampled) for sampled in inside]).T
+    slope, error = exponent([sampled.n_spins for sampled in inside], *widths)
     print(f"exponent of the rounding: {slope:.4f} +- {error:.4f}")
-    print("fold", fold.law, sep="\n")
-    for n, betas, times in of_fold:
-        ratio = (
-            np.array(mean_time(times)) * scaled_rate(fold.law, n, betas) / n ** (1 / 3)
-        )
-        words = ", ".join(f"{r:.3f} +- {e:.3f}" for r, e in ratio.T)
-        print(f"N = {n:.3g}: mean times over theory {words}")
-    values = np.array([(n, *(x[1] for x in mean_time(t))) for n, _, t in of_fold]).T
-    slope, error = exponent(*values)
-    print(f"exponent of the time at the fold: {slope:.4f} +- {error:.4f}")
-
-
-LARGE = 1e12  # spins at which scaling functions are read off
+    at = FOLD_CONTROLS.index(0.0)
+    rows = [(n, *(x[at] for x in mean(times))) for n, _, times in measured.of_fold]
+    slope, error = exponent(*np.array(rows).T)
+    print(f"fold: exponent of the time {slope:.4f} +- {error:.4f}")
 
 
 def scaled_mean_square(law, distance):
@@ -285,113 +320,83 @@ def scaled_rate(law, n_spins, betas):
 
 
 @style.styled
-def panels(torus, of_torus, doubling, of_doubling, fold, of_fold):
+def panels(measured: Measured):
     """Collapse of densities, mean squares and times; what is left of differences."""
+    torus, of_torus, doubling, of_doubling, fold, of_fold = measured
     sheet = sheets.sheet(None, 6, lambda: sheets.grid(style.DOUBLE, 4.4, 2, 3))
     radii, squares, widths, doublings, times, ratios = sheet.axes
-    dots = dict(style.OPEN, ls="none", marker="o")
     for i, sampled in enumerate(of_torus):
-        colour = style.SERIES[i]
+        colour, root = style.SERIES[i], sampled.n_spins**0.5
         words = f"$N = 10^{round(np.log10(sampled.n_spins))}$"
-        spread(radii, sampled, colour, words, signed=False)
-        spread(doublings, of_doubling[i], colour, words, signed=True)
-        root = sampled.n_spins**0.5
+        spread(radii, sampled, 1.6, colour, words)
+        spread(doublings, of_doubling[i], 2.2, colour, words)
         means, errors = sampled.mean_square()
         away = (sampled.betas - torus.law.value) * root
-        squares.errorbar(away, means * root, errors * root, color=colour, **dots)
-        n, betas, passed = of_fold[i]
-        mean, error = np.array(mean_time(passed)) / n ** (1 / 3)
+        squares.errorbar(away, means * root, errors * root, color=colour, **DOTS)
+    for i, (n, betas, passed) in enumerate(of_fold):
+        value, error = np.array(mean(passed)) / n ** (1 / 3)
         away = (betas - fold.law.value) * n ** (2 / 3)
-        times.errorbar(away, mean, error, color=colour, **dots)
-    theory = dict(color=style.BLACK, zorder=1)
-    r = np.linspace(0, radii.get_xlim()[1], 300)
-    radii.plot(r, scaled_density(torus.law, r), label="theory", **theory)
-    x = np.linspace(*doublings.get_xlim(), 300)
-    doublings.plot(x, scaled_density(doubling.law, x), **theory)
-    away = np.linspace(*squares.get_xlim(), 300)
-    squares.plot(away, scaled_mean_square(torus.law, away), **theory)
-    away = np.linspace(*times.get_xlim(), 300)
+        times.errorbar(away, value, error, color=style.SERIES[i], **DOTS)
+    r, x = np.linspace(0, 1.6, 300), np.linspace(-2.2, 2.2, 300)
+    radii.plot(r, scaled_density(torus.law, r), label="theory", **THEORY)
+    doublings.plot(x, scaled_density(doubling.law, x), **THEORY)
+    width = float(torus.law.rounding(1))
+    away = np.linspace(-2.4 * width, 2.4 * width, 300)
+    squares.plot(away, scaled_mean_square(torus.law, away), **THEORY)
+    width = float(fold.law.rounding(1))
+    away = np.linspace(-2.3 * width, 0.8 * width, 300)
     at = fold.law.value + away / LARGE ** (2 / 3)
-    times.plot(away, 1 / scaled_rate(fold.law, LARGE, at), **theory)
-    power_laws(widths, torus, of_torus, dots)
-    differences(ratios, torus, of_torus, doubling, of_doubling, fold, of_fold, dots)
+    times.plot(away, 1 / scaled_rate(fold.law, LARGE, at), **THEORY)
+    power_laws(widths, torus, of_torus)
+    for (name, *rows), colour in zip(measured.ratios(), style.SERIES, strict=False):
+        ratios.errorbar(*rows, color=colour, label=name, **DOTS)
+    ratios.axhline(1, **THEORY)
+    ratios.legend()
     radii.set(xlabel=r"$N^{1/4}\, |z|$", ylabel=r"$N^{-1/4}\, p$", ylim=(0, None))
     doublings.set(xlabel=r"$N^{1/4}\, \xi$", ylabel=r"$N^{-1/4}\, p$", ylim=(0, None))
-    squares.set(
-        xlabel=r"$N^{1/2} (\beta - \beta_1)$",
-        ylabel=r"$N^{1/2} \langle |z|^2 \rangle$",
-        ylim=(0, None),
-    )
-    times.set(
-        xlabel=r"$N^{2/3} (\beta - \beta_f)$",
-        ylabel=r"$N^{-1/3}\, \tau$ (tokens)",
-        yscale="log",
-    )
-    names = "Neimark–Sacker", "Neimark–Sacker", "Neimark–Sacker", "doubling", "fold", ""
+    squares.set(xlabel=r"$N^{1/2} (\beta - \beta_1)$", ylim=(0, 1.2))
+    squares.set_ylabel(r"$N^{1/2} \langle |z|^2 \rangle$")
+    times.set(xlabel=r"$N^{2/3} (\beta - \beta_f)$", ylim=(0, None))
+    times.set_ylabel(r"$N^{-1/3}\, \tau$ (tokens)")
+    ratios.set(xscale="log", xlabel=style.WORDS["n_spins"], ylabel="measured / theory")
+    names = *3 * ("Neimark–Sacker",), "doubling", "fold", "at the bifurcations"
     for axis, name in zip(sheet.axes, names, strict=True):
         axis.set_title(name)
+    for axis in (widths, ratios):
+        axis.margins(x=0.08)
     sheet.legend(of=slice(1))
     sheet.letters()
     return sheet.figure
 
 
-def spread(axis, sampled: Sampled, colour, words: str, signed: bool) -> None:
+def spread(axis, sampled: Sampled, edge: float, colour: str, words: str) -> None:
     """Histogram of the amplitude at the bifurcation, scaled; errors from runs."""
     values = sampled.amplitudes[len(sampled.betas) // 2] * sampled.n_spins**0.25
-    values = values if signed else np.abs(values)
-    edge = 2.2 if signed else 1.6
-    edges = np.linspace(-edge if signed else 0, edge, 23)
-    each = np.array([np.histogram(v, edges)[0] for v in values.T]) / len(values)
-    each = each / np.diff(edges)
-    error = each.std(0, ddof=1) / len(each) ** 0.5
+    if np.iscomplexobj(values):
+        values, edges = np.abs(values), np.linspace(0, edge, 23)
+    else:
+        edges = np.linspace(-edge, edge, 23)
+    counted = np.array([np.histogram(v, edges)[0] for v in values.T]) / len(values)
+    heights, errors = mean(counted.T / np.diff(edges)[:, None])
     middles = (edges[1:] + edges[:-1]) / 2
-    given = dict(style.OPEN, ls="none", marker="o", color=colour, label=words)
-    axis.errorbar(middles, each.mean(0), error, **given)
+    axis.errorbar(middles, heights, errors, color=colour, label=words, **DOTS)
 
 
-def power_laws(axis, torus: Found, of_torus, dots) -> None:
+def power_laws(axis, torus: Found, of_torus) -> None:
     """Amplitude and rounding against N, in the units of the amplitude and of beta."""
     sizes, means, errors = at_the_point(of_torus)
-    root = means**0.5
-    rounded, error = np.array([growth(sampled) for sampled in of_torus]).T
-    words = r"$\langle |z|^2 \rangle^{1/2}$", r"rounding in $\beta$"
-    axis.errorbar(
-        sizes, root, errors / root / 2, color=style.BLUE, label=words[0], **dots
-    )
-    axis.errorbar(sizes, rounded, error, color=style.VERMILION, label=words[1], **dots)
-    n = np.geomspace(sizes[0], sizes[-1], 2)
-    square = lambda k: float(scaled_mean_square(torus.law, k * unit))
-    unit = float(torus.law.rounding(1))
-    axis.plot(n, square(0) ** 0.5 / n**0.25, color=style.BLACK, zorder=1)
-    width = 2 * unit * square(0) / (square(1) - square(-1))
-    axis.plot(n, width / n**0.5, color=style.BLACK, zorder=1)
-    axis.set(xscale="log", yscale="log", xlabel=style.WORDS["n_spins"])
-    axis.margins(x=0.05)
-    axis.legend()
-
-
-def differences(axis, torus, of_torus, doubling, of_doubling, fold, of_fold, dots):
-    """Measured over predicted, at the bifurcations."""
-    for found, sampled, colour, words in (
-        (torus, of_torus, style.BLUE, r"Neimark–Sacker, $\langle |z|^2 \rangle$"),
-        (doubling, of_doubling, style.VERMILION, r"doubling, $\langle \xi^2 \rangle$"),
+    root, n = means**0.5, np.geomspace(sizes[0], sizes[-1], 2)
+    rounded, of_rounded = np.array([growth(sampled) for sampled in of_torus]).T
+    for values, error, colour, words in (
+        (root, errors / root / 2, style.BLUE, r"$\langle |z|^2 \rangle^{1/2}$"),
+        (rounded, of_rounded, style.VERMILION, r"rounding in $\beta$"),
     ):
-        sizes, means, errors = at_the_point(sampled)
-        theory = scaled_mean_square(found.law, 0.0) / sizes**0.5
-        axis.errorbar(
-            sizes, means / theory, errors / theory, color=colour, label=words, **dots
-        )
-    rows = []
-    for n, betas, passed in of_fold:
-        scale = scaled_rate(fold.law, n, betas) / n ** (1 / 3)
-        rows.append((n, *(x[1] * scale[1] for x in mean_time(passed))))
-    sizes, means, errors = np.array(rows).T
-    axis.errorbar(
-        sizes, means, errors, color=style.GREEN, label=r"fold, $\tau$", **dots
-    )
-    axis.axhline(1, color=style.BLACK, zorder=1)
-    axis.set(xscale="log", xlabel=style.WORDS["n_spins"], ylabel="measured / theory")
-    axis.margins(x=0.05)
+        axis.errorbar(sizes, values, error, color=colour, label=words, **DOTS)
+    unit = float(torus.law.rounding(1))
+    below, at, above = scaled_mean_square(torus.law, np.array([-unit, 0, unit]))
+    axis.plot(n, at**0.5 / n**0.25, **THEORY)
+    axis.plot(n, 2 * unit * at / (above - below) / n**0.5, **THEORY)
+    axis.set(xscale="log", yscale="log", xlabel=style.WORDS["n_spins"])
     axis.legend()
 
 

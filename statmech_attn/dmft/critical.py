@@ -292,9 +292,10 @@ def critical_fluctuations(
         )
     overlap, score, steps = None, 0.0, 1
     if noise is not None:
-        square = (form.adjoint.conj() @ np.asarray(noise, float) @ form.adjoint).real
-    elif isinstance(problem.map, StroboscopicMap):
-        mode = critical_mode(problem, special.x, special.value, form)
+        p = form.adjoint
+        square = np.real(p.conj() @ np.asarray(noise, float) @ p)
+    elif isinstance(turn := problem.map, StroboscopicMap):
+        mode = critical_mode(turn, problem, special.x, special.value, form)
         square, overlap, steps = mode.noise, mode.overlap, len(mode.overlap)
         score = float(np.abs(mode.score).max())
     else:

@@ -28,6 +28,7 @@ from statmech_attn.dmft.network import (
     token_overlaps,
     window,
 )
+from statmech_attn.dmft.stroboscopic_map import StroboscopicMap
 from statmech_attn.dynamics.continuation import NormalForm, Problem
 
 
@@ -46,17 +47,22 @@ class CriticalMode(NamedTuple):
 
 
 def critical_mode(
-    problem: Problem, x: Float[np.ndarray, " d"], value: float, form: NormalForm
+    turn: StroboscopicMap,
+    problem: Problem,
+    x: Float[np.ndarray, " d"],
+    value: float,
+    form: NormalForm,
 ) -> CriticalMode:
     """The mode of a bifurcation of `dmft.strobe`.
 
     Args:
-        problem: whose map is the stroboscopic map of a network.
+        turn: the map of the problem.
+        problem: on whose branch the bifurcation is.
         x: a point of the cycle.
         value: of the free parameter.
         form: the normal form, with the left and the right critical vector.
     """
-    net, steps = problem.map.net, problem.map.tokens * int(problem.period)
+    net, steps = turn.net, turn.tokens * int(problem.period)
     params = Parameters(**{**problem.parameters, problem.free: jnp.asarray(value)})
     parts = lambda v: jnp.stack([jnp.real(v), jnp.imag(v)])
     vectors = parts(jnp.asarray(form.adjoint)), parts(jnp.asarray(form.vector))
