@@ -223,22 +223,27 @@ class Simulator:
         )
 
 
-def rows_of_a_call(size: int, method: str, n_spins: int) -> int:
+def rows_of_a_call(size: int, method: str, n_spins: int, blocks: int) -> int:
     """How many blocks of so many runs this device simulates at once.
+
+    Calls of one simulation take equal parts.  They have at least two runs where memory
+    allows: XLA rounds a lane that is alone in another way.
 
     Args:
         size: runs of a block.
         method: "collapsed" or "spins".
         n_spins: number N of spins.
+        blocks: how many there are.
 
     Example:
-        >>> rows_of_a_call(64, "collapsed", 10**6) >= 1
-        True
+        >>> rows_of_a_call(1, "spins", 10**6, blocks=3)
+        3
     """
-    rows = (LANES if on_cpu() else LANES_ELSEWHERE) // size
+    most = (LANES if on_cpu() else LANES_ELSEWHERE) // size
     if method == "spins":
-        rows = min(rows, STRETCH[method] // (size * n_spins))
-    return max(rows, 1)
+        most = min(most, STRETCH[method] // (size * n_spins))
+    calls = -(-blocks // max(most, 1))
+    return max(min(most, max(-(-blocks // calls), -(-2 // size))), 1)
 
 
 def _padded(x, length: int) -> np.ndarray:
@@ -324,11 +329,19 @@ def _stretch(
 
 
 def _moments(values, valid):
-    """Mean and sum of squared deviations over the valid runs."""
+    """Mean and sum of squared deviations over the valid runs.
+
+    The order in which XLA adds depends on the size of the array, so rows are filled up
+    to those of a full call.
+    """
+    rows, size = valid.shape
+    missing = max(LANES // size - rows, 0)
+    fill = lambda x: jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, missing), (0, 0)])
+    values, valid = fill(values), fill(valid)
     number = valid.sum(-1)
     mean = jnp.where(valid, values, 0.0).sum(-1) / number
     deviation = jnp.where(valid, values - mean[..., None], 0.0)
-    return mean, (deviation**2).sum(-1)
+    return mean[..., :rows], (deviation**2).sum(-1)[..., :rows]
 
 
 class Moments:

@@ -181,6 +181,7 @@ def simulate(
     cut = layout(runs, method, n_spins)
     if batch_runs is not None:
         cut = Layout(runs, min(max(batch_runs, 1), runs))
+    blocks = len(points_of.keys[0]) * cut.blocks
     simulator = Simulator(
         net,
         counts,
@@ -188,7 +189,7 @@ def simulate(
         steps=steps,
         transient=transient,
         size=cut.size,
-        rows=rows_of_a_call(cut.size, method, n_spins),
+        rows=rows_of_a_call(cut.size, method, n_spins, blocks),
         keep=min(stored, cut.size),
     )
     collected = _Collected(simulator, len(points_of.keys[0]), cut, stored)

@@ -164,7 +164,10 @@ class Simulations(Computation, OneRound):
         self._axes = axes
         self._counts = [class_counts(patterns, n) for n in self.sizes]
         self._layout = layout(runs, method, self.sizes[-1])
-        self.batch = batch or rows_of_a_call(self._layout.size, method, self.sizes[-1])
+        blocks = len(self.beta) * max(len(self._blocks(round)) for round in (0, 1))
+        self.batch = batch or rows_of_a_call(
+            self._layout.size, method, self.sizes[-1], blocks
+        )
         self._keys = [
             np.asarray(point_keys(jax.random.fold_in(key, i), None, self.beta.shape))
             for i in range(len(self.sizes))

@@ -1,12 +1,19 @@
 """The drivers, and the law of the collapsed simulation against that of single spins."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from statmech_attn import dmft
-from statmech_attn.montecarlo import class_counts, simulate
+from statmech_attn.montecarlo import (
+    class_counts,
+    rows_of_a_call,
+    run_blocks,
+    simulate,
+)
 
 
 FILE = dmft.load("poclopez-pe2")
@@ -92,6 +99,27 @@ def test_a_run_does_not_depend_on_the_runs_and_points_beside_it(method):
     alone = run(method, beta[1:2], runs=3, stored=3, points=[1], **given).sample
     np.testing.assert_array_equal(many.A, split.A)
     np.testing.assert_array_equal(many.A[:, :, 1:2, :3], alone.A)
+
+
+def test_moments_of_a_block_do_not_depend_on_how_many_are_beside_it():
+    """Of many patterns, so that XLA adds large arrays in another order than small."""
+    values = jax.random.normal(jax.random.key(0), (5, 7, 16, 16))
+    moments = jax.jit(run_blocks._moments)
+    every = moments(values, jnp.ones((16, 16), bool))
+    for rows in (1, 3):
+        some = moments(values[:, :, :rows], jnp.ones((rows, 16), bool))
+        for x, y in zip(some, every, strict=True):
+            np.testing.assert_array_equal(x, y[..., :rows])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_few_runs_are_not_simulated_beside_others_that_nobody_asked_for(method):
+    rows = functools.partial(rows_of_a_call, method=method, n_spins=3000)
+    full = rows(1, blocks=10**6)
+    assert [rows(4, blocks=1), rows(4, blocks=3), rows(1, blocks=5)] == [1, 3, 5]
+    assert rows(1, blocks=1) == 2  # one lane alone is rounded in another way
+    assert rows(1, blocks=full + 2) == full // 2 + 1
+    assert rows_of_a_call(1, "spins", 2**28, blocks=9) == 1  # in memory for one
 
 
 @pytest.mark.slow
