@@ -1,13 +1,14 @@
 r"""Networks of N spins with M = M_c + alpha N patterns (docs/theory/extensive.md, 5).
 
-Patterns of +-1 are kept as bytes and multiplied block by block in single precision,
-where the sums of up to 2^24 signs are exact.  As the weights do not depend on the
-pattern, what attention passes on is a mean over tokens of one vector for each,
+Signs of patterns are kept as bits, in words of 64 sites for the overlaps and in words
+of 64 patterns for the fields, and counted; all sums are whole numbers.  As the weights
+do not depend on the pattern, what attention passes on is a mean over tokens of one
+vector for each,
 
     u_i(t) = sum_mu o^mu_i m^v_mu(t)
     h_i(t) = sum_a W^o_{a,i} A_a(t) + (1 - epsilon) sum_d p_d(t) u_i(t - d)
 
-so a token costs one product with each distinct kind of pattern, for all runs at once.
+so a token costs one pass over each distinct kind of pattern, for every run.
 
     x     (N, R)         spins of R runs of one sample of patterns
     w     (M, R)         overlaps sum_i x^mu_i x_i, whole numbers
@@ -15,14 +16,13 @@ so a token costs one product with each distinct kind of pattern, for all runs at
 """
 
 import itertools
-from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Int8, Key
+from jaxtyping import Array, Bool, Float, Int, Int8, Int32, Key, UInt64
 
 from statmech_attn import presentation
 from statmech_attn.batches import available_memory
@@ -33,7 +33,8 @@ from statmech_attn.options import require_least
 from statmech_attn.statistics import standard_error
 
 
-ROWS = 128  # patterns of a block
+ROWS = 128  # patterns that are drawn at once
+WORD = 64  # signs of a word
 EXACT = 2**24  # signs whose sum single precision holds
 
 
@@ -269,7 +270,8 @@ def _checked_bytes(
         )
     sites = n_spins * runs * (5 * (steps + 1) + 4 * problem.net.context)
     kinds = len(_columns(problem.ensemble).signs)
-    needed = kinds * n_spins * extra + sites + 4 * extra * runs * (steps + 1)
+    needed = (kinds + 1) * n_spins * extra // 8
+    needed += sites + 4 * extra * runs * (steps + 1)
     if needed > (free := available_memory()):
         raise ValueError(
             f"{n_spins} spins with {extra} patterns take {needed / 2**30:.2g} GiB of "
@@ -304,8 +306,7 @@ def _sample(
     net, epsilon = problem.net, problem.epsilon
     n, context, n_spins = steps + 1, net.context, len(classes)
     pattern_key, start_key, spin_key = jax.random.split(key, 3)
-    blocks = _draw(columns, pattern_key, extra, n_spins)
-    overlaps, fields = partial(_overlaps, blocks), partial(_fields, blocks)
+    bits = _draw(columns, pattern_key, extra, n_spins)
     shares = jnp.abs(net.weighted[0, 0])
     ones = jnp.zeros((net.n_classes, n_spins)).at[classes, jnp.arange(n_spins)].set(1)
     class_mean = (ones / (shares[:, None] * n_spins)).astype(jnp.float32)
@@ -318,8 +319,8 @@ def _sample(
 
     def read(tokens: _Tokens, t, x):
         """Put token t where attention finds it, and attend."""
-        w_v, w_q, w_k = overlaps(x)
-        u = fields(w_v) / n_spins
+        w_v, w_q, w_k = _overlaps(columns, bits, x)
+        u = _fields(columns, bits, w_v) / n_spins
         semantic = jnp.einsum("kas,sr->kar", net.weighted, class_mean @ x)
         m = (1 - epsilon) * semantic + epsilon * positional(t)
         tokens = _Tokens(
@@ -392,16 +393,21 @@ def _columns(ensemble: extensive.Ensemble) -> _Columns:
     return _Columns(kinds, chances[present], tuple(place.tolist()), False)
 
 
-class _Blocks(NamedTuple):
-    """Patterns in blocks; rows beyond the last pattern are zero."""
+class _Bits(NamedTuple):
+    """Signs of the patterns, a bit for each that is one for +1; filled up with zeros.
 
-    signs: Int8[Array, "blocks kinds rows N"]
-    place: tuple[int, ...]
-    is_cycle: bool
-    extra: int
+    Attributes:
+        by_site: of every kind, words of 64 sites.
+        by_pattern: of the outputs, words of 64 patterns.
+        surplus: sum of the outputs of all patterns at a site.
+    """
+
+    by_site: UInt64[Array, "kinds M site_words"]
+    by_pattern: UInt64[Array, "pattern_words N"]
+    surplus: Int32[Array, " N"]
 
 
-def _draw(columns: _Columns, key, extra: int, n_spins: int) -> _Blocks:
+def _draw(columns: _Columns, key, extra: int, n_spins: int) -> _Bits:
     edges = jnp.cumsum(columns.chances)[:-1]
 
     def block(b):
@@ -409,34 +415,66 @@ def _draw(columns: _Columns, key, extra: int, n_spins: int) -> _Blocks:
         uniform = jax.random.uniform(jax.random.fold_in(key, b), shape, jnp.float32)
         place = sum((uniform >= edge).astype(jnp.int8) for edge in edges)
         inside = b * ROWS + jnp.arange(ROWS) < extra
-        return jnp.asarray(columns.signs)[:, place] * inside[:, None].astype(jnp.int8)
+        up = (jnp.asarray(columns.signs) > 0)[:, place] & inside[:, None]
+        return _words(up), _words(up[columns.place[0]].T).T
 
-    signs = jax.lax.map(block, jnp.arange(-(-extra // ROWS)))
-    return _Blocks(signs, columns.place, columns.is_cycle, extra)
-
-
-def _overlaps(blocks: _Blocks, x: Float[Array, "N R"]):
-    """Sums w of v, q and k with the spins, (M, R) each."""
-
-    def of_block(signs):
-        return jnp.einsum("kmi,ir->kmr", signs.astype(jnp.float32), x)
-
-    w = jnp.moveaxis(jax.lax.map(of_block, blocks.signs), 0, 1)
-    w = w.reshape(w.shape[0], -1, x.shape[1])[:, : blocks.extra]
-    return tuple(w[kind] for kind in blocks.place[1:])
+    by_site, by_pattern = jax.lax.map(block, jnp.arange(-(-extra // ROWS)))
+    by_site = jnp.moveaxis(by_site, 0, 1)
+    by_site = by_site.reshape(len(by_site), -1, by_site.shape[-1])[:, :extra]
+    by_pattern = by_pattern.reshape(-1, n_spins)[: -(-extra // WORD)]
+    return _Bits(by_site, by_pattern, 2 * _count(by_pattern, 0) - extra)
 
 
-def _fields(blocks: _Blocks, w: Float[Array, "M R"]) -> Float[Array, "N R"]:
-    """Sum of the outputs times the overlaps; those of a cycle with the next pattern."""
-    if blocks.is_cycle:
+def _overlaps(columns: _Columns, bits: _Bits, x: Float[Array, "N R"]):
+    """Sums w of v, q and k with the spins, (M, R) each; spins that differ count -1."""
+
+    def of_kind(kind):
+        differ = lambda up: _count(bits.by_site[kind] ^ up, 1)
+        w = len(x) - 2 * jax.lax.map(differ, _words(x.T > 0))
+        return w.T.astype(jnp.float32)
+
+    w = {kind: of_kind(kind) for kind in set(columns.place[1:])}
+    return tuple(w[kind] for kind in columns.place[1:])
+
+
+def _fields(
+    columns: _Columns, bits: _Bits, w: Float[Array, "M R"]
+) -> Float[Array, "N R"]:
+    """Sum of the outputs times the overlaps; those of a cycle with the next pattern.
+
+    Overlaps are the lowest and twice a number of spins, which is added bit by bit:
+    sum_mu o w = low sum_mu o + 2 (2 sum_{o = 1} h - sum_mu h).
+    """
+    if columns.is_cycle:
         w = jnp.roll(w, 1, axis=0)
-    count, _, rows, n_spins = blocks.signs.shape
-    w = jnp.pad(w, ((0, count * rows - len(w)), (0, 0))).reshape(count, rows, -1)
 
-    def add(total, block):
-        signs, part = block
-        return total + signs.astype(jnp.float32).T @ part, None
+    def of_run(w):
+        low = w.min()
+        h = (w - low) >> 1
 
-    outputs = blocks.signs[:, blocks.place[0]]
-    start = jnp.zeros((n_spins, w.shape[2]), jnp.float32)
-    return jax.lax.scan(add, start, (outputs, w))[0]
+        def add(carry):
+            bit, total = carry
+            plane = _words((h >> bit) & 1 == 1)
+            return bit + 1, total + (_count(bits.by_pattern & plane[:, None], 0) << bit)
+
+        def is_left(carry):
+            return (h >> carry[0]).any()
+
+        start = jnp.int32(0), jnp.zeros_like(bits.surplus)
+        _, total = jax.lax.while_loop(is_left, add, start)
+        return low * bits.surplus + 2 * (2 * total - h.sum(dtype=jnp.int32))
+
+    return jax.lax.map(of_run, w.T.astype(jnp.int32)).T.astype(jnp.float32)
+
+
+def _words(bits: Bool[Array, "*rows n"]) -> UInt64[Array, "*rows words"]:
+    """Bits of the last axis in words, the first the lowest."""
+    missing = -bits.shape[-1] % WORD
+    bits = jnp.pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, missing)])
+    bits = bits.reshape(*bits.shape[:-1], -1, WORD).astype(jnp.uint64)
+    return (bits << jnp.arange(WORD, dtype=jnp.uint64)).sum(-1, dtype=jnp.uint64)
+
+
+def _count(words: UInt64[Array, "..."], axis: int) -> Int32[Array, "..."]:
+    ones = jax.lax.population_count(words).astype(jnp.int32)
+    return ones.sum(axis, dtype=jnp.int32)

@@ -1,11 +1,13 @@
 import re
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from statmech_attn import dmft, montecarlo, statistics
 from statmech_attn.dmft import extensive
+from statmech_attn.montecarlo import extensive as spins
 
 
 PARTLY = extensive.correlated(ov=0.6, oq=0.3, ok=0.1, vq=0.2, vk=0.4, qk=0.5)
@@ -94,6 +96,25 @@ def test_identical_patterns_give_the_first_step_of_hopfield_networks(small, hist
 def test_a_result_reads_as_text_and_as_a_data_set(small):
     assert "correlations of the spins" in repr(small)
     assert small.to_dataset().C.dims == ("time", "time_2")
+
+
+@pytest.mark.parametrize(
+    "ensemble", [extensive.cycle(), PARTLY], ids=["cycle", "partly"]
+)
+def test_counted_bits_are_sums_over_the_signs(ensemble):
+    """Of 67 patterns at 70 sites, which fill no words."""
+    columns = spins._columns(ensemble)
+    bits = spins._draw(columns, KEY, 67, 70)
+    ones = np.unpackbits(np.asarray(bits.by_site).view(np.uint8), -1, bitorder="little")
+    o, v, q, k = (2 * ones[..., :70].astype(int) - 1)[list(columns.place)]
+    x = np.random.default_rng(1).choice([-1, 1], (70, 3))
+    overlaps = spins._overlaps(columns, bits, jnp.asarray(x, jnp.float32))
+    for found, signs in zip(overlaps, (v, q, k), strict=True):
+        np.testing.assert_array_equal(found, signs @ x)
+    passed = np.roll(v @ x, 1, axis=0) if columns.is_cycle else v @ x
+    np.testing.assert_array_equal(
+        spins._fields(columns, bits, overlaps[0]), o.T @ passed
+    )
 
 
 @pytest.mark.parametrize(
