@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float
 
-from statmech_attn.dmft.fluctuations import spin_variance, scores_over_mean
+from statmech_attn.dmft.fluctuations import scores_over_mean, spin_variance
 from statmech_attn.dmft.mean_field import receive, semantic_overlaps
 from statmech_attn.dmft.network import (
     from_window,
