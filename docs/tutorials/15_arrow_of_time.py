@@ -142,3 +142,11 @@ for n_spins in (10**4, 10**6, 10**8):
 # A hundred times as many spins round the transition ten times less, and fluctuate only
 # :math:`100^{1/4} = 3.2` times less.  Simulations of :math:`10^4` to :math:`10^8` spins
 # follow this law; :doc:`/theory/critical_fluctuations` shows them.
+
+# %%
+# Where to go next
+# ----------------
+#
+# * :doc:`05_continuation` explains how bifurcations and their normal forms are found.
+# * :doc:`06_theory_and_simulation` compares spins and map token by token.
+# * :doc:`04_phases` tells tori, cycles and chaos apart.

@@ -34,7 +34,11 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dmft.irreversibility import (
         entropy_production as entropy_production,
+        ENTROPY_UNIT as ENTROPY_UNIT,
         EntropyProduction as EntropyProduction,
+        no_past as no_past,
+        Past as Past,
+        read_token as read_token,
     )
     from statmech_attn.dmft.mean_field import (
         advance as advance,

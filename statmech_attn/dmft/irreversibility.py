@@ -42,7 +42,7 @@ from statmech_attn.dynamics import lyapunov
 from statmech_attn.labels import Variable
 
 
-UNIT = "nat / (token spin)"
+ENTROPY_UNIT = "nat / (token spin)"
 
 
 class EntropyProduction(eqx.Module):
@@ -67,10 +67,20 @@ class EntropyProduction(eqx.Module):
 
     _shown = (
         Variable(
-            "mean", "", "entropy production", UNIT, "σ", value="mean", error="stderr"
+            "mean",
+            "",
+            "entropy production",
+            ENTROPY_UNIT,
+            "σ",
+            value="mean",
+            error="stderr",
         ),
-        Variable("weighted", "", "entropy production, weighted average", UNIT, "σ_w"),
-        Variable("blocks", "block", "entropy production of blocks", UNIT, line=False),
+        Variable(
+            "weighted", "", "entropy production, weighted average", ENTROPY_UNIT, "σ_w"
+        ),
+        Variable(
+            "blocks", "block", "entropy production of blocks", ENTROPY_UNIT, line=False
+        ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
@@ -209,7 +219,23 @@ def _read_on(net: Network, params: Parameters, state: State) -> tuple[State, Pas
 
 
 def no_past(net: Network, state: State) -> Past:
-    """A past that no token has filled."""
+    """A past that no token has filled.
+
+    Args:
+        net: the network, as `network` builds it.
+        state: whose tokens come next.
+
+    Returns:
+        `Past`: zeros, which C tokens fill; the next one has a rate.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters([1.2, 1.4], file.gamma, file.epsilon)
+        >>> no_past(net, dmft.from_checkpoint(net, params, file)).queries.shape
+        (4, 3, 2)
+    """
     batch = state.newest.shape[1:]
     ring = lambda *shape: jnp.zeros((net.context, *shape, *batch))
     return Past(
@@ -233,6 +259,18 @@ def read_token(net: Network, params: Parameters, state: State, past: Past, means
 
     Returns:
         The state and the past after it, and a rate (*batch).
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> state = dmft.from_checkpoint(net, params, file)
+        >>> past = dmft.no_past(net, state)
+        >>> for _ in range(5):
+        ...     (state, past), rate = read_token(net, params, state, past)
+        >>> bool(rate > 0)
+        True
     """
     slot, fields = state.clock, params.beta * contract(net.output.T, state.newest)
     if means is None:

@@ -19,7 +19,7 @@ from statmech_attn.dmft.fluctuations import (
     OBSERVABLE_LABELS,
     OBSERVABLES,
 )
-from statmech_attn.dmft.irreversibility import rates, UNIT
+from statmech_attn.dmft.irreversibility import ENTROPY_UNIT, rates
 from statmech_attn.dmft.mean_field import advance, trajectory
 from statmech_attn.dmft.network import (
     Network,
@@ -76,7 +76,7 @@ VARIABLES = Variables(
         for parameter in BY
     ),
     Variable(
-        PRODUCTION, "beta time", "entropy production of the token", UNIT, "σ_t",
+        PRODUCTION, "beta time", "entropy production of the token", ENTROPY_UNIT, "σ_t",
         note="with run.entropy_production",
     ),
     FAILURE,

@@ -204,11 +204,12 @@ class System(eqx.Module):
             parameters: of the map, likewise.
             per_block: steps of a block.
         """
-        assert self.entropy_production is not None
+        produced = self.entropy_production
+        assert produced is not None
         if self.batched:
-            return self.entropy_production(state, parameters, per_block)
+            return produced(state, parameters, per_block)
         axes = lane_axes((state, parameters))
-        of_one = lambda s, p: self.entropy_production(s, p, per_block)
+        of_one = lambda s, p: produced(s, p, per_block)
         return jax.vmap(of_one, in_axes=axes, out_axes=-1)(state, parameters)
 
     def _many(self, function, state, parameters, *, like_state: bool = False):

@@ -21,13 +21,15 @@ from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dmft import (
     contract,
+    ENTROPY_UNIT,
     EntropyProduction,
     Network,
+    no_past,
     Parameters,
     Patterns,
+    read_token,
     State,
 )
-from statmech_attn.dmft.irreversibility import no_past, read_token, UNIT
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.collapsed import class_counts, redraw_counts, whole_spins
 from statmech_attn.montecarlo.randomness import address
@@ -60,17 +62,23 @@ class SampledEntropyProduction(eqx.Module):
 
     _shown = (
         Variable("n_spins", "n_spins", "spins", symbol="N"),
-        Variable("mean", "n_spins", "entropy production", UNIT, "σ", error="stderr"),
-        Variable("runs", "n_spins run", "that of one run", UNIT, line=False),
+        Variable(
+            "mean", "n_spins", "entropy production", ENTROPY_UNIT, "σ", error="stderr"
+        ),
+        Variable("runs", "n_spins run", "that of one run", ENTROPY_UNIT, line=False),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 COMPARED = Variables(
-    Variable("difference", "n_spins", "spins less map", UNIT, "Δσ", "_stderr"),
+    Variable("difference", "n_spins", "spins less map", ENTROPY_UNIT, "Δσ", "_stderr"),
     Variable("z", "n_spins", "difference in standard errors", "1", "z"),
     Variable(
-        "limit", "", "difference for infinitely many spins", UNIT, parts="_stderr"
+        "limit",
+        "",
+        "difference for infinitely many spins",
+        ENTROPY_UNIT,
+        parts="_stderr",
     ),
     Variable("limit_z", "", "the same in standard errors", "1", "z"),
     Variable("exponent", "", "exponent in N of the difference", "1", "α", "_stderr"),
@@ -127,8 +135,17 @@ def entropy_production(
     """
     require_double()
     require_least(2, runs=runs)
-    given = dict(runs=runs, steps=steps, transient=0, stored=0, method=method)
-    check_simulation(net, patterns, params, **given)
+    require_least(0, transient=transient)
+    check_simulation(
+        net,
+        patterns,
+        params,
+        method=method,
+        runs=runs,
+        steps=steps,
+        transient=0,
+        stored=0,
+    )
     if not n_spins:
         raise ValueError("n_spins must hold at least one number of spins.")
     batch = jnp.broadcast_shapes(params.beta.shape, state.newest.shape[1:])
@@ -140,8 +157,8 @@ def entropy_production(
     rates = []
     for i, size in enumerate(sizes):
         counts = class_counts(patterns, size)
-        words = point_keys(jax.random.fold_in(key, i), None, batch)
-        words = tuple(jnp.reshape(x, (*batch, 1)) for x in words)
+        high, low = point_keys(jax.random.fold_in(key, i), None, batch)
+        words = high.reshape(*batch, 1), low.reshape(*batch, 1)
         plan = METHODS[method][0](counts, int(np.prod(batch)) * runs)
         lanes = address(words, number)
         rates.append(

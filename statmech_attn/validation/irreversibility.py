@@ -36,8 +36,7 @@ def _published():
     net = dmft.network(file.patterns, context=file.context)
     params = dmft.parameters(1.26451, file.gamma, file.epsilon)
     start = dmft.from_checkpoint(net, params, file)
-    how = dict(steps=12_000, transient=12_000)
-    rate = dmft.entropy_production(net, params, start, **how)
+    rate = dmft.entropy_production(net, params, start, steps=12_000, transient=12_000)
     return Measurement([float(rate.mean)], [float(rate.stderr)], len(rate.blocks))
 
 
@@ -48,11 +47,17 @@ def _reversible():
     patterns = dmft.site_classes(signs)
     net = dmft.network(patterns, context=1)
     params = dmft.parameters(BETA, 1.0, 0.0)
-    how = dict(n_spins=[1000], runs=64, steps=1000, transient=200)
     sampled = montecarlo.entropy_production(
-        net, patterns, params, dmft.from_row(net, params, 0), **how,
+        net,
+        patterns,
+        params,
+        dmft.from_row(net, params, 0),
+        n_spins=[1000],
+        runs=64,
+        steps=1000,
+        transient=200,
         key=jax.random.key(0),
-    )  # fmt: skip
+    )
     return Measurement([float(sampled.mean[0])], [float(sampled.stderr[0])], 64)
 
 
