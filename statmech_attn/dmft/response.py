@@ -31,6 +31,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Complex, Float, Int
 
@@ -376,15 +377,20 @@ def transfer(orbit: Orbit, net: Network, frequencies, harmonic: int = 0):
     turn = np.exp(-1j * frequencies)[:, None, None]
     rows = np.zeros((*shape, size), complex)
     for t in reversed(range(period)):
-        rows = orbit.C[t] + turn * rows @ orbit.J[t]
-    closing = np.eye(size) - turn**period * product(orbit.J)
-    rows = np.linalg.solve(closing.mT, rows.mT).mT
+        rows = orbit.C[t] + np.tensordot(turn * rows, orbit.J[t], 1)
+    upper, basis = scipy.linalg.schur(product(orbit.J), output="complex")
+    rows = np.tensordot(rows, basis, 1)
+    once = turn[..., 0] ** period
+    for j in range(size):
+        before = rows[..., :j] @ upper[:j, j]
+        rows[..., j] = (rows[..., j] + once * before) / (1 - once * upper[j, j])
+    rows = np.tensordot(rows, basis.conj().T, 1)
     patterns = np.sign(np.asarray(net.weighted))
     power, fields = np.zeros(shape), np.zeros((*shape, *patterns.shape[:2]), complex)
     for t in reversed(range(period)):
         pulled = turn * rows
-        to_means = orbit.D[t] + pulled @ orbit.B[t]
-        rows = orbit.C[t] + pulled @ orbit.J[t]
+        to_means = orbit.D[t] + np.tensordot(pulled, orbit.B[t], 1)
+        rows = orbit.C[t] + np.tensordot(pulled, orbit.J[t], 1)
         power += abs(to_means) ** 2 @ orbit.variance[t]
         phase = np.exp(-2j * np.pi * harmonic * t / period)
         fields += phase * np.tensordot(to_means, orbit.gain[t] * patterns, (2, 2))
