@@ -378,7 +378,7 @@ def transfer(orbit: Orbit, net: Network, frequencies, harmonic: int = 0):
     rows = np.zeros((*shape, size), complex)
     for t in reversed(range(period)):
         rows = orbit.C[t] + np.tensordot(turn * rows, orbit.J[t], 1)
-    upper, basis = scipy.linalg.schur(product(orbit.J), output="complex")
+    upper, basis = scipy.linalg.schur(product(orbit.J), output="complex")[:2]
     rows = np.tensordot(rows, basis, 1)
     once = turn[..., 0] ** period
     for j in range(size):
