@@ -286,14 +286,14 @@ def tell(measured: Measured) -> None:
     for n, betas, times in measured.of_fold:
         print(f"times at a fold over theory, N = {n:.3g}")
         print(measured.over_theory(n, betas, times).round(3))
+    inside = measured.of_torus[1:]  # the limits of the theory, at all distances
     for name, sampled in (
-        ("Neimark–Sacker", measured.of_torus),
+        ("Neimark–Sacker", inside),
         ("doubling", measured.of_doubling),
     ):
         sizes, means, errors = at_the_point(sampled)
         slope, error = exponent(sizes, means**0.5, errors / means**0.5 / 2)
         print(f"{name}: exponent of the amplitude {slope:.4f} +- {error:.4f}")
-    inside = measured.of_torus[1:]  # the limits of the theory, at all distances
     widths = np.array([growth(sampled) for sampled in inside]).T
     slope, error = exponent([sampled.n_spins for sampled in inside], *widths)
     print(f"exponent of the rounding: {slope:.4f} +- {error:.4f}")
@@ -348,8 +348,9 @@ def panels(measured: Measured):
     at = fold.law.value + away / LARGE ** (2 / 3)
     times.plot(away, 1 / scaled_rate(fold.law, LARGE, at), **THEORY)
     power_laws(widths, torus, of_torus)
-    for (name, *rows), colour in zip(measured.ratios(), style.SERIES, strict=False):
-        ratios.errorbar(*rows, color=colour, label=name, **DOTS)
+    for i, (name, sizes, *rows) in enumerate(measured.ratios()):
+        beside = sizes * 1.2 ** (i - 1)
+        ratios.errorbar(beside, *rows, color=style.SERIES[i], label=name, **DOTS)
     ratios.axhline(1, **THEORY)
     ratios.legend()
     radii.set(xlabel=r"$N^{1/4}\, |z|$", ylabel=r"$N^{-1/4}\, p$", ylim=(0, None))
