@@ -309,8 +309,7 @@ def test_below_the_point_it_is_the_linear_noise(network):
         params = dmft.parameters(beta, given["gamma"], given["epsilon"])
         window = cycle.x.reshape(net.context, -1)
         state = dmft.from_window(net, params, window, 0)
-        steps = int(12 / distance) * law.steps
-        band = dmft.linear_noise(net, patterns, params, state, steps=steps)
+        band = dmft.linear_noise(net, patterns, params, state, steps=800 * law.steps)
         variance = np.asarray(band.std.m_o_se)[-law.steps :] ** 2
         critical = n * law.overlap_variance(beta, n)
         found.append(variance / critical)
