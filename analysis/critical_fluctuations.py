@@ -104,7 +104,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--smoke", action="store_true", help="few spins, for tests")
     options = parser.parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
-    sizes, runs = (SIZES[:2], 2) if options.smoke else (SIZES, 32)
+    sizes, runs = (SIZES[:3], 4) if options.smoke else (SIZES, 32)
     torus, doubling, fold = published(), doubled(), folded()
     many = dict.fromkeys(CONTROLS, 3 * runs // 4) | {0.0: 2 * runs}
     of_torus = [sample(torus, n, many) for n in sizes]

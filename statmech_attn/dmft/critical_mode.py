@@ -1,4 +1,4 @@
-r"""How spins excite a critical mode, and what it moves (critical_fluctuations.md, 2).
+r"""How spins excite a critical mode, and what it moves (critical_fluctuations.md, 1).
 
 Class means of a token have noise of variance $Q_c / N$ (dmft.md, 5).  It stays in the
 window for C tokens, so that the tokens of one iterate are followed to the end of as
