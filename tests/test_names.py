@@ -42,6 +42,7 @@ SUBJECTS = {
     "cross/gpu_programs": "programs for a GPU where there is none",
     "cross/one_shot_theory": "saddle point, exact law and weights",
     "cross/published_attractors": "what coexists in the published network",
+    "cross/sharding": "batches on several devices",
     "cross/theory_simulation": "theory beside simulation",
     # hostile and random input
     "fuzz/commands": "arguments of commands",

@@ -49,6 +49,7 @@ class Compiled:
         chosen = devices()
         options = CPU_OPTIONS if chosen[0].platform == "cpu" else {}
         if len(chosen) > 1:
+            examples = jax.tree.map(_shape, examples)  # not where they lie
             function = _on_parts(function, examples, self._places)
         clock, processors = time.perf_counter(), time.process_time()
         storable = origin is not None and on_cpu()
@@ -93,14 +94,16 @@ def _places(examples: Sequence[Any], shared: int) -> tuple:
     )
 
 
-def _on_parts(function: Callable, examples: Sequence[Any], places: tuple) -> Callable:
-    """The function of all lanes as one that every device applies to its own."""
-    part = lambda x, place: jax.ShapeDtypeStruct(
-        place.shard_shape(np.shape(x)),
-        jax.dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True),  # keys
-    )
+def _shape(x: Any) -> jax.ShapeDtypeStruct:
+    dtype = jax.dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)  # keys
+    return jax.ShapeDtypeStruct(np.shape(x), dtype)
+
+
+def _on_parts(function: Callable, examples: tuple, places: tuple) -> Callable:
+    """The function of all lanes, of these shapes, as one of the lanes of a device."""
+    part = lambda x, place: jax.ShapeDtypeStruct(place.shard_shape(x.shape), x.dtype)
     results = jax.eval_shape(function, *examples)
-    parts = jax.eval_shape(function, *jax.tree.map(part, tuple(examples), places))
+    parts = jax.eval_shape(function, *jax.tree.map(part, examples, places))
     spec = lambda x, y: PartitionSpec(
         *(None if n == m else "lanes" for n, m in zip(x.shape, y.shape, strict=True))
     )

@@ -282,20 +282,24 @@ def parameters(beta, gamma, epsilon, redrawn=None) -> Parameters:
     require_double()
     values = {"beta": beta, "gamma": gamma, "epsilon": epsilon, "redrawn": redrawn}
     values = {name: x for name, x in values.items() if x is not None}
-    if any(isinstance(x, Tracer) for x in values.values()):
-        traced = (jnp.asarray(x, float) for x in values.values())
-        return Parameters(*jnp.broadcast_arrays(*traced))
-    values = {name: np.asarray(x, float) for name, x in values.items()}
-    for name, value in values.items():
-        if not np.isfinite(value).all():
-            raise ValueError(
-                f"{name} must be finite; got {value[~np.isfinite(value)].flat[0]}."
-            )
-        allowed, words = RANGES.get(name, (np.isfinite, ""))
-        outside = value[~allowed(value)]
-        if outside.size:
-            raise ValueError(f"{name} must {words}; got {outside.min():g}.")
-    return Parameters(*map(jnp.asarray, np.broadcast_arrays(*values.values())))
+    if not any(isinstance(x, Tracer) for x in values.values()):
+        for name, x in values.items():
+            _require_allowed(name, np.asarray(x, float))
+    # Arrays stay on their devices.
+    of = jnp if any(isinstance(x, jax.Array) for x in values.values()) else np
+    arrays = of.broadcast_arrays(*(of.asarray(x, float) for x in values.values()))
+    return Parameters(*map(jnp.asarray, arrays))
+
+
+def _require_allowed(name: str, value: Float[np.ndarray, "..."]) -> None:
+    if not np.isfinite(value).all():
+        raise ValueError(
+            f"{name} must be finite; got {value[~np.isfinite(value)].flat[0]}."
+        )
+    allowed, words = RANGES.get(name, (np.isfinite, ""))
+    outside = value[~allowed(value)]
+    if outside.size:
+        raise ValueError(f"{name} must {words}; got {outside.min():g}.")
 
 
 def require_parallel(params: Parameters) -> None:

@@ -21,9 +21,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Int
 
-from statmech_attn.batches import on_cpu
+from statmech_attn.batches import devices, on_cpu
 from statmech_attn.dmft import (
     contract,
     Network,
@@ -226,8 +227,9 @@ class Simulator:
 def rows_of_a_call(size: int, method: str, n_spins: int, blocks: int) -> int:
     """How many blocks of so many runs this device simulates at once.
 
-    Calls of one simulation take equal parts.  They have at least two runs where memory
-    allows: XLA rounds a lane that is alone in another way.
+    Calls of one simulation take equal parts, and devices equal parts of a call.  Each
+    has at least two runs where memory allows: XLA rounds a lane that is alone in
+    another way.
 
     Args:
         size: runs of a block.
@@ -239,11 +241,12 @@ def rows_of_a_call(size: int, method: str, n_spins: int, blocks: int) -> int:
         >>> rows_of_a_call(1, "spins", 10**6, blocks=3)
         3
     """
-    most = (LANES if on_cpu() else LANES_ELSEWHERE) // size
+    parts, most = len(devices()), (LANES if on_cpu() else LANES_ELSEWHERE) // size
     if method == "spins":
         most = min(most, STRETCH[method] // (size * n_spins))
-    calls = -(-blocks // max(most, 1))
-    return max(min(most, max(-(-blocks // calls), -(-2 // size))), 1)
+    calls = -(-blocks // (parts * max(most, 1)))
+    share = max(-(-blocks // (parts * calls)), -(-2 // size))
+    return parts * max(min(most, share), 1)
 
 
 def _padded(x, length: int) -> np.ndarray:
@@ -285,26 +288,36 @@ def sampled_step(net, params, state: State, lanes: Words, plan, draw):
 
 @partial(jax.jit, static_argnames=("method", "length", "keep"))
 def _stretch(
-    net,
-    plan,
-    params,
-    keys,
-    first,
-    number,
-    carry,
-    begin,
-    transient,
-    steps,
-    *,
-    method: str,
-    length: int,
-    keep: int,
+    net, plan, params, keys, first, number, carry, begin, transient, steps, **static
 ):
+    """`_steps` of all rows; several devices share them."""
+    shared, rows = (net, plan, begin, transient, steps), (params, keys, first, number)
+    function, chosen = partial(_steps, **static), devices()
+    if len(chosen) > 1 and len(first) % len(chosen) == 0:
+
+        def parted(trailing: int):
+            axes = lambda x: [*[None] * (x.ndim - 1 - trailing), "rows"]
+            return lambda x: PartitionSpec(*(axes(x) if x.ndim else []))
+
+        of_carry = jax.tree.map(parted(1), carry)
+        function = jax.shard_map(
+            function,
+            mesh=Mesh(np.array(chosen), ("rows",)),
+            in_specs=(PartitionSpec(), jax.tree.map(parted(0), rows), of_carry),
+            out_specs=(of_carry, PartitionSpec(None, None, None, "rows")),
+            check_vma=False,
+        )
+    return function(shared, rows, carry)
+
+
+def _steps(shared, rows, carry, *, method: str, length: int, keep: int):
     """Steps begin, ..., begin + length - 1 of runs first, first + 1, ... of all rows.
 
     Returns the state and sums after them; moments of the first `number` runs, and
     trajectories (length, 5, M, rows, keep).
     """
+    net, plan, begin, transient, steps = shared
+    params, keys, first, number = rows
     size, draw = carry[1].shape[-1], METHODS[method][1]
     params = jax.tree.map(lambda x: x[:, None], params)
     index = jnp.arange(size, dtype=jnp.uint32)

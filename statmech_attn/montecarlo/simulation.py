@@ -332,9 +332,12 @@ def _all_blocks(
     block = np.tile(np.arange(cut.blocks), count)
     calls = [slice(i, i + simulator.rows) for i in range(0, len(point), simulator.rows)]
 
+    device = getattr(jax.config, "jax_default_device", None)  # of this thread
+
     def simulate_rows(rows: slice) -> Simulated:
         chosen, number = points.take(point[rows]), cut.number(block[rows])
-        return simulator(*chosen, block[rows], number)
+        with jax.default_device(device):
+            return simulator(*chosen, block[rows], number)
 
     with ThreadPoolExecutor(workers()) as pool:
         for i in range(0, len(calls), workers()):

@@ -122,6 +122,20 @@ def test_few_runs_are_not_simulated_beside_others_that_nobody_asked_for(method):
     assert rows_of_a_call(1, "spins", 2**28, blocks=9) == 1  # in memory for one
 
 
+def test_threads_compute_on_the_device_that_was_chosen(monkeypatch):
+    class Called(Exception):
+        pass
+
+    def call(*given):
+        raise Called(jax.config.jax_default_device)
+
+    monkeypatch.setattr(run_blocks.Simulator, "__call__", call)
+    device = jax.devices()[0]
+    with jax.default_device(device), pytest.raises(Called) as caught:
+        run("collapsed", 1.0, n_spins=300, runs=2, steps=2)
+    assert caught.value.args == (device,)
+
+
 @pytest.mark.slow
 def test_runs_points_and_keys_are_independent():
     given = dict(n_spins=3000, steps=1, runs=2000, stored=2000)

@@ -167,7 +167,7 @@ def require_overlap(net: Network, start) -> None:
         Traceback (most recent call last):
         ValueError: start has no overlap with any condensed pattern.
     """
-    if not np.any(net.weighted @ np.asarray(start, float)):
+    if not np.any(np.asarray(net.weighted) @ np.asarray(start, float)):
         raise ValueError("start has no overlap with any condensed pattern.")
 
 
