@@ -67,7 +67,7 @@ def bifurcation_diagram(
     """
     one_parameter(dataset)
     heights = [0.055, 1.0, 0.75] if "lyapunov" in dataset else [1.0]
-    heights += [0.45] if "entropy_production" in dataset else []
+    heights += [0.5] if "entropy_production" in dataset else []
     size = style.DOUBLE, {1: 2.9, 3: 4.5, 4: 5.4}[len(heights)]
     sheet = sheets.sheet(
         axes,

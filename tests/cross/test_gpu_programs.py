@@ -86,7 +86,8 @@ def test_stages_of_a_diagram(programs):
     points = Points(params, dmft.from_row(net, params, 0))
     plan = Plan(transient=8, steps=64, exponents=2, compiler="xla")
     Scan(dmft.system(net), plan, points)
-    assert programs.names == ["_windowed", "_advanced", "_recorded", "once"]
+    made = ["_windowed", "_advanced", "_recorded", "once", "_produced"]
+    assert programs.names == made
     kept, rows = empty(plan, 8), np.zeros((16, 8))
     lowered(taken(plan), *jax.tree.map(jnp.asarray, (*kept, rows, rows, 16)))
 

@@ -190,7 +190,9 @@ def test_every_token_of_redrawn_spins_produces_entropy():
     assert (abs(rate.mean - rate.weighted) < 5 * rate.stderr + 1e-12).sum() >= 11
 
 
-@pytest.mark.parametrize("compiler", ["xla", "llvm"])
+@pytest.mark.parametrize(
+    "compiler", ["llvm", pytest.param("xla", marks=pytest.mark.slow)]
+)
 def test_scans_average_the_rate_of_the_attractor(compiler):
     """At rest, on a cycle of 16 tokens, and in chaos."""
     net, params, start = published(np.array([1.2, 1.25, 1.4]))
@@ -211,6 +213,7 @@ def test_scans_average_the_rate_of_the_attractor(compiler):
     )
 
 
+@pytest.mark.slow
 def test_scans_of_copied_spins_have_their_rate():
     net, params, start = published(1.4, redrawn=0.5)
     values = {name: float(getattr(params, name)) for name in ("gamma", "epsilon")}

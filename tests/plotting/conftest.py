@@ -128,6 +128,7 @@ def plane() -> xr.Dataset:
                 "lyapunov": (over + ("exponent",), largest[..., None]),
                 "phase": (over, phase.astype(np.int8)),
                 "entropy_production": (over, np.maximum(largest, 0.0)),
+                "entropy_production_stderr": (over, 0.0 * largest),
             },
             {"beta": beta, "gamma": gamma, "exponent": [1]},
         )

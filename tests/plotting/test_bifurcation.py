@@ -130,7 +130,7 @@ def test_a_scan_of_two_parameters_is_refused_with_the_way_out(plane):
     figure = plotting.bifurcation_diagram(
         plane.isel(gamma=0).assign(lyapunov_stderr=plane.lyapunov.isel(gamma=0) * 0)
     )
-    assert len(figure.axes) == 3
+    assert len(figure.axes) == 4
 
 
 def test_a_scan_that_collapses_everywhere_is_still_drawn(scan):

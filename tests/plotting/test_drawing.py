@@ -14,7 +14,7 @@ from statmech_attn.plotting import style
 EXPECTED = {
     "scan": {"bifurcation", "classifiers"},
     "branches": {"continuation", "critical_curves"},
-    "plane": {"phase_diagram"},
+    "plane": {"phase_diagram", "entropy_production"},
     "refined_plane": {"phase_diagram"},
     "orbits": {"trajectories", "spectra", "planes"},
     "measured": {"running_lyapunov"},

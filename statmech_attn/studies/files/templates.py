@@ -67,7 +67,7 @@ def template(kind: str, task: str = "") -> str:
 
     Example:
         >>> template("trajectory").splitlines()[-2:]
-        ['# bool; default: false', '#noise = false']
+        ['# bool; default: false', '#entropy_production = false']
     """
     tasks = {name: model for row, name, model in models() if row == kind}
     if not tasks:
