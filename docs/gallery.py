@@ -278,6 +278,7 @@ GROWING_SPINS = Study(
 )
 GROWING_COMPARED = Comparison(GROWING, GROWING_SPINS, "extensive_agreement.h5")
 CROSSTALK = Kept("crosstalk")
+RESPONSES = Study("analysis/response.toml")
 CAPACITIES = Study(
     "analysis/capacity.toml",
     ("parameters.beta=[5.0, 2.5]", "parameters.gamma.num=4", "run.contexts=[1, 2]"),
@@ -319,6 +320,7 @@ DYNAMICS = (
         "spectra(a, phases=b)",
         "02_poclopez_aguilera",
     ),
+    Row("response_curves", [RESPONSES], tutorial="15_arrow_of_time"),
     Row("running_lyapunov", [RUNNING], tutorial="02_poclopez_aguilera"),
     Row("continuation_diagram", PE5, tutorial="05_continuation"),
     Row("branches", PE5[1:], tutorial="05_continuation"),

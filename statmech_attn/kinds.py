@@ -282,6 +282,7 @@ KINDS = Rows(
     _wings(
         {
             "trajectory": "network:TRAJECTORY systems:TRAJECTORY",
+            "response": "network:RESPONSE",
             "bifurcation": "network:BIFURCATION systems:BIFURCATION",
             "diagram": "files.rows:DIAGRAM",
             "continuation": "network:CONTINUATION systems:CONTINUATION",

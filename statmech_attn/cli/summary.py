@@ -11,7 +11,7 @@ from rich.table import Table
 
 from statmech_attn import kinds
 from statmech_attn.cli.tables import Content, formatted, Summary, titled
-from statmech_attn.dmft import SCORE_LIMIT
+from statmech_attn.dmft import OBSERVABLES, SCORE_LIMIT
 from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.labels import counted, plural, rate, unit_of
 from statmech_attn.layout import AT_ONCE
@@ -188,6 +188,27 @@ def _phases(dataset: xr.Dataset) -> Content:
         return
     differ = diagrams.disagreement(phase, dataset.phase_paper.values, ~computed)
     yield _by_sign_alone(differ)
+
+
+def _response(dataset: xr.Dataset) -> Content:
+    """Per value of beta: the orbit, and where the spectrum of m_v is largest."""
+    table = titled(
+        "response", ("beta", "period", "|multiplier|", "ω of most noise", "N S there")
+    )
+    overlap = dataset.spectrum.isel(observable=OBSERVABLES.index("m_v"))
+    for i, beta in enumerate(dataset.beta.values[:SHOWN]):
+        spectrum = overlap.isel(beta=i, pattern=dataset.attrs["field_pattern"] - 1)
+        if np.isnan(spectrum).all():
+            continue
+        most = spectrum.isel(frequency=int(np.nanargmax(spectrum)))
+        table.add_row(
+            f"{beta:.6g}",
+            str(int(dataset.period[i])),
+            f"{float(dataset.multiplier[i]):.6g}",
+            f"{float(most.frequency):.4g}",
+            f"{float(most):.4g}",
+        )
+    yield table
 
 
 def _continuation(dataset: xr.Dataset) -> Content:
@@ -420,6 +441,7 @@ BIFURCATION = Summary(
     "transient_probability confirmed final_* beta gamma epsilon",
     needs="phase",
 )
+RESPONSE = Summary(_response, "spectrum period multiplier")
 CONTINUATION = Summary(_continuation, "branch_* special_* degenerate_* {free} {second}")
 COMPARISON = Summary(
     _comparison,

@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         Response as Response,
         response as response,
     )
+    from statmech_attn.dmft.responses import Responses as Responses
     from statmech_attn.dmft.sequential_updating import (
         sequential as sequential,
         stretched as stretched,

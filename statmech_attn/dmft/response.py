@@ -167,7 +167,7 @@ def response(
     require_double()
     require_least(1, longest=longest)
     require_least(0, transient=transient)
-    _check_names(net, field, pattern, observables)
+    check_names(net, field, pattern, observables)
     frequencies = np.asarray(frequencies, float)
     if frequencies.ndim != 1 or not np.isfinite(frequencies).all():
         raise ValueError("frequencies must be a list of finite numbers.")
@@ -192,7 +192,8 @@ def response(
     return Response(*asked, *stacked)
 
 
-def _check_names(net: Network, field, pattern, observables) -> None:
+def check_names(net: Network, field, pattern, observables) -> None:
+    """Refuse observables, families and patterns that there are not, in one line."""
     unknown = [name for name in observables if name not in OBSERVABLES]
     if unknown or not observables:
         raise ValueError(

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         pruning_ranks,
     )
     from statmech_attn.plotting.registry import Beside, Picture
+    from statmech_attn.plotting.response import response_curves
     from statmech_attn.plotting.selection import evidence_and_validation
     from statmech_attn.plotting.several_sets import accuracy_on_sets
     from statmech_attn.plotting.style import (
@@ -175,6 +176,7 @@ __all__ = [
     "pruned_heads",
     "pruning_pictures",
     "pruning_ranks",
+    "response_curves",
     "running_lyapunov",
     "save",
     "SETTINGS",

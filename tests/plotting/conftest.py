@@ -65,6 +65,37 @@ def produced(scan) -> xr.Dataset:
 
 
 @pytest.fixture
+def responded() -> xr.Dataset:
+    """Responses at two beta, a temperature of either sign; a third has none."""
+    beta, frequency = np.array([1.0, 1.2, 1.3]), np.linspace(0.1, 3.0, 12)
+    shape = len(beta), len(frequency), 5, 3
+    over = ("beta", "frequency", "observable", "pattern")
+    values = np.broadcast_to(frequency[:, None, None], shape).copy()
+    values[2] = np.nan
+    return (
+        table("response")
+        .labelled(
+            {
+                "susceptibility_real": (over, values),
+                "susceptibility_imag": (over, -values),
+                "spectrum": (over, values**2),
+                "temperature": (over, values - 1),
+                "period": (("beta",), [4, 4, 0]),
+                "multiplier": (("beta",), [0.5, 0.9, np.nan]),
+                "failure": (("beta",), np.array([0, 0, 2], np.int8)),
+            },
+            {
+                "beta": beta,
+                "frequency": frequency,
+                "observable": np.arange(5),
+                "pattern": np.arange(1, 4),
+            },
+        )
+        .assign_attrs(kind="response", field="v", field_pattern=1)
+    )
+
+
+@pytest.fixture
 def branches() -> xr.Dataset:
     """A cycle that doubles at beta = 1.2 and turns at 1.35; a curve of both kinds."""
     length = np.linspace(0, 1, 6)

@@ -16,6 +16,7 @@ EXPECTED = {
     "branches": {"continuation", "critical_curves"},
     "plane": {"phase_diagram", "entropy_production"},
     "refined_plane": {"phase_diagram"},
+    "responded": {"response"},
     "orbits": {"trajectories", "spectra", "planes"},
     "measured": {"running_lyapunov"},
     "simulation": {"simulation"},

@@ -62,6 +62,7 @@ PANELS = {  # of every function, for the data that it is given here
     "phases_against_load": (2, "crosstalk"),
     "pruned_heads": (4, "one_shot_pruning"),
     "pruning_ranks": (2, "one_shot_pruning"),
+    "response_curves": (3, "responded"),
     "running_lyapunov": (2, "measured"),
     "spectra": (6, "orbits"),
     "sweep_diagram": (4, "both_ways"),

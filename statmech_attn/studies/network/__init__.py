@@ -15,6 +15,15 @@ TRAJECTORY = Kind(
     pictures="trajectory",
     rows="beta time",
 )
+RESPONSE = Kind(
+    "response",
+    table=f"{_HERE}.tables:ResponseStudy",
+    work=f"{_HERE}.response:work",
+    variables="statmech_attn.dmft.responses:VARIABLES",
+    summary=f"{_SUMMARY}:RESPONSE",
+    pictures="response",
+    rows="spectrum",
+)
 BIFURCATION = Kind(
     "bifurcation",
     table=f"{_HERE}.tables:BifurcationStudy",

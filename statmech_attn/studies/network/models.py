@@ -94,10 +94,8 @@ def grid(
     """
     scanned, fixed = {}, {}
     for name, value in given.items():
-        if isinstance(value, Range):
-            scanned[name] = np.linspace(value.start, value.stop, value.num)
-        elif isinstance(value, list):
-            scanned[name] = np.asarray(value, float)
+        if isinstance(value, Range | list):
+            scanned[name] = numbers(value)
         else:
             fixed[name] = float(value)
     if not scanned:
@@ -114,6 +112,13 @@ def grid(
     if size > MAX_POINTS:
         raise ValueError(f"parameters: {size} points, more than {MAX_POINTS}.")
     return diagrams.Axes(tuple(scanned), tuple(scanned.values()), fixed, make)
+
+
+def numbers(values: float | list[float] | Range) -> np.ndarray:
+    """The numbers that a table gives as one, as a list, or as a range."""
+    if isinstance(values, Range):
+        return np.linspace(values.start, values.stop, values.num)
+    return np.atleast_1d(np.asarray(values, float))
 
 
 def only_beta(axes: diagrams.Axes, kind: str) -> diagrams.Axes:

@@ -15,6 +15,7 @@ from statmech_attn.studies.tables import (
     Axis,
     HowMany,
     of,
+    Range,
     StudyTable,
     Table,
 )
@@ -258,6 +259,27 @@ class MonteCarloRun(RunSpec, frozen=True):
         return self
 
 
+class ResponseRun(StartSpec, frozen=True):
+    """Linear response to a field along a pattern, and spectra of the linear noise.
+
+    Attributes:
+        transient (token): steps before the orbit is looked at.
+        frequencies (rad / token): of the field.
+        field: family of the pattern along which the field acts.
+        pattern: its number, from 0.
+        longest (token): longest period that is looked for.
+    """
+
+    start: Start | None = None
+    transient: WholeNumber = 20_000
+    frequencies: Annotated[
+        Axis, Field(examples=[{"start": 0.01, "stop": 3.14, "num": 300}])
+    ] = Range(start=0.01, stop=3.14, num=300)
+    field: Literal["o", "v", "q", "k"] = "v"
+    pattern: WholeNumber = 0
+    longest: Count = 1024
+
+
 class NetworkStudy(StudyTable, frozen=True):
     """A study of a network.
 
@@ -307,6 +329,16 @@ class TrajectoryStudy(DmftStudy, frozen=True):
     kind: Literal["trajectory"]
     parameters: MixedSpec
     run: TrajectoryRun = TrajectoryRun()
+
+
+class ResponseStudy(DmftStudy, frozen=True):
+    """Susceptibilities, spectra and effective temperatures, at several beta."""
+
+    template: ClassVar[Mapping[str, Any]] = {"parameters.beta": [1.0, 1.2, 1.24]}
+
+    kind: Literal["response"]
+    parameters: MixedSpec
+    run: ResponseRun = ResponseRun()
 
 
 class BifurcationStudy(DmftStudy, frozen=True):
