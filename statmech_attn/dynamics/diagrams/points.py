@@ -52,7 +52,8 @@ class Verdicts(NamedTuple):
     @property
     def rotation_error(self) -> np.ndarray:
         """Error of the rotation number; NaN where the orbit is not on a torus."""
-        return np.asarray(phases.on_torus(self.phase, self.evidence.frequency_error))
+        on_torus = np.asarray(self.phase) == phases.QUASIPERIODIC
+        return np.where(on_torus, self.evidence.frequency_error, np.nan)
 
     @property
     def resolved(self) -> np.ndarray:

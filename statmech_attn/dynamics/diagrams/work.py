@@ -367,7 +367,10 @@ class SweepWork(GridWork):
     def scan_compute(self, chunk: Chunk, payload: Arrays, tick: Tick) -> Arrays:
         columns = np.arange(chunk.first, chunk.stop)
         tick = self._in_points(tick)
-        starts = tree_of(STATE, payload, self.example.starts) if payload else None
+        starts = None
+        if payload:  # on the host, where parts of them are taken
+            states = tree_of(STATE, payload, self.example.starts)
+            starts = jax.tree.map(np.asarray, states)
         swept = []
         for place in self.along[chunk.round * self.span :][: self.span]:
             points = self._at(self.axes, place * self.most + columns)
