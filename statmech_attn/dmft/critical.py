@@ -62,7 +62,7 @@ class CriticalFluctuations(eqx.Module):
         overlap: change of the semantic output overlaps, token after token.
         x: coordinates of the cycle at the bifurcation.
         adjoint: left critical vector p.
-        drift: slope of the cycle in the parameter.
+        drift: slope of the cycle in the parameter; NaN at a fold, which has none.
     """
 
     kind: str
@@ -195,10 +195,10 @@ class CriticalFluctuations(eqx.Module):
         Args:
             x: coordinates of the map; of a network the window at clock 0, ravelled.
             value: of the parameter at which they were seen; at the bifurcation when
-                omitted.
+                omitted.  Beside a fold there is no cycle to count from: NaN.
         """
-        away = 0.0 if value is None else value - self.value
-        centre = self.x + away * self.drift
+        moved_on = 0.0 if value is None else (value - self.value) * self.drift
+        centre = self.x + moved_on
         moved = np.tensordot(self.adjoint.conj(), np.asarray(x), 1)
         z = moved - self.adjoint.conj() @ centre
         return z if self.components == 2 else z.real
@@ -315,7 +315,7 @@ def critical_fluctuations(
         overlap=overlap,
         x=special.x,
         adjoint=np.asarray(form.adjoint, complex),
-        drift=np.nan_to_num(form.drift),
+        drift=form.drift,
     )
 
 

@@ -411,3 +411,10 @@ def test_what_has_no_law_is_refused():
         law_of("pitchfork").escape_rate(0.0, 10**9)
     with pytest.raises(ValueError, match="of a network"):
         law_of("pitchfork").overlap_variance(0.0, 10**9)
+
+
+def test_beside_a_fold_no_amplitude_is_made_up():
+    """The cycle has no slope in the parameter there, and none is taken for zero."""
+    law = law_of("fold")
+    assert np.isfinite(law.amplitude(law.x))
+    assert np.isnan(law.amplitude(law.x, law.value + 0.01))
