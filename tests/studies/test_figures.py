@@ -163,7 +163,7 @@ def test_a_long_context_has_phases_and_exponents(run, data):
     assert scan.attrs["context"] == scan.attrs["clock_period"] == 32
     settled = scan.period.values[scan.phase.values == PHASES.index("fixed")]
     assert (settled == 32).all() and settled.size
-    assert len(figure.axes) == 3
+    assert len(figure.axes) == 4
 
 
 @pytest.mark.slow
