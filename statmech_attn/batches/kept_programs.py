@@ -7,7 +7,7 @@ are mostly the same, it is traced once and not compiled anew.
 """
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -34,6 +34,18 @@ class Origin(NamedTuple):
     trace: tuple[str, ...]
     machine: tuple[str, ...]
 
+    def parts(self, function: Callable, examples: tuple) -> tuple[str, ...]:
+        """All that the program of a function depends on.
+
+        Args:
+            function: of a class or a module, which its name tells from others.
+            examples: its arguments, of which shapes count.
+        """
+        name = f"{function.__module__}.{function.__qualname__}"
+        leaves, structure = jax.tree.flatten(examples)
+        kinds = [f"{jax.typeof(x)!r} {getattr(x, 'weak_type', False)}" for x in leaves]
+        return *self.trace, *self.machine, name, str(structure), *kinds
+
 
 def kept(
     origin: Origin,
@@ -45,11 +57,10 @@ def kept(
 
     Args:
         origin: all that it depends on beside the following.
-        function: of a class or a module, which its name tells from others.
-        examples: its arguments.
+        function, examples: as of `Origin.parts`.
         lower: traces the function; with `OPTIONS` among those of the compiler.
     """
-    parts = *origin.trace, *origin.machine, *_described(function, examples)
+    parts = origin.parts(function, examples)
     name = kept_files.read(FOLDER, parts)
     if name is not None and (program := _loaded([name.decode()], examples)):
         return program
@@ -77,12 +88,3 @@ def _loaded(parts: Sequence[str], examples: tuple) -> jax.stages.Compiled | None
         return serialize_executable.deserialize_and_load(program, *trees)
     except (RuntimeError, ValueError):
         return None
-
-
-def _described(function: Callable, examples: tuple) -> Iterator[str]:
-    """A function by its name, and its arguments by their shapes."""
-    yield f"{function.__module__}.{function.__qualname__}"
-    leaves, structure = jax.tree.flatten(examples)
-    yield str(structure)
-    for leaf in leaves:
-        yield f"{jax.typeof(leaf)!r} {getattr(leaf, 'weak_type', False)}"

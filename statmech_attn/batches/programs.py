@@ -181,7 +181,7 @@ def _natively(
 
     try:
         device = None if on_cpu() else devices()[0]
-        program = Native(native, examples, shared, device=device)
+        program = Native(native, examples, shared, device=device, origin=origin)
     except Unsupported as error:
         raise Unsuited(str(error)) from None
 

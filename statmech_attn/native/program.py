@@ -7,6 +7,7 @@ their blocks, or on what computes them.
 """
 
 import math
+import pickle
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,8 @@ import numpy as np
 from jax.extend.core import Literal
 from llvmlite import ir
 
+from statmech_attn import kept_files
+from statmech_attn.batches import Origin
 from statmech_attn.native.arithmetic import BOOL, INT32, INT64, Type, Value
 from statmech_attn.native.emitter import (
     array,
@@ -32,6 +35,7 @@ from statmech_attn.native.rules import RULES
 
 
 NAME = "blocks"
+FOLDER = "native"  # below the store of JAX
 BYTE, POINTER = ir.IntType(8), ir.PointerType()
 
 
@@ -46,6 +50,7 @@ class Native:
         shared: how many of the first arguments belong to all lanes as a whole.
         lanes: of a block of a processor.
         device: an NVIDIA GPU; None for the processor.
+        origin: all that the trace depends on, if other processes may go without.
 
     Raises:
         Unsupported: the function has operations that cannot be written so.
@@ -66,19 +71,37 @@ class Native:
         shared: int = 0,
         lanes: int = 8,
         device: Any = None,
+        origin: Origin | None = None,
     ):
         clock, processors = time.perf_counter(), time.process_time()
         self._machine: Any = Processor(lanes) if device is None else Gpu(device)
         self.lanes = self._machine.lanes
         shapes = jax.tree.map(_shape, examples(TRACED))
-        closed, out = jax.make_jaxpr(function, return_shape=True)(*shapes)
-        self._structure = jax.tree.structure(out)
-        self._inputs = [_place(v) for v in closed.jaxpr.invars]
-        self._outputs = [_place(v) for v in closed.jaxpr.outvars]
-        n_arrays = len(self._inputs) + len(self._outputs)
-        self._machine.load(_written(closed, self._machine), NAME, n_arrays)
+        text, self._inputs, self._outputs, results = self._program(
+            function, shapes, origin
+        )
+        self._structure = jax.tree.structure(results)
+        self._machine.load(text, NAME, len(self._inputs) + len(self._outputs))
         self.seconds = time.perf_counter() - clock
         self.seconds = min(self.seconds, time.process_time() - processors)
+
+    def _program(self, function, shapes, origin: Origin | None):
+        """Text, places of arguments and results, and numbers in the form of these."""
+        machine = self._machine
+        parts = [machine.names, str(machine.lanes)]
+        if origin is not None:
+            parts += origin.parts(function, shapes)
+            if (content := kept_files.read(FOLDER, parts)) is not None:
+                return pickle.loads(content)
+        closed, out = jax.make_jaxpr(function, return_shape=True)(*shapes)
+        inputs, outputs = closed.jaxpr.invars, closed.jaxpr.outvars
+        structure = jax.tree.structure(out)
+        results = jax.tree.unflatten(structure, range(structure.num_leaves))
+        places = [*map(_place, inputs)], [*map(_place, outputs)]
+        program = _written(closed, machine), *places, results
+        if origin is not None:
+            kept_files.write(FOLDER, parts, pickle.dumps(program))
+        return program
 
     def results(self, lanes: int) -> Any:
         """Shapes and types of what a call returns.

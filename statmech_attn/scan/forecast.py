@@ -61,7 +61,8 @@ class Forecast(NamedTuple):
             return None
         points = self._rounded(self.expected - self.points)
         points += self._rounded(self.points)
-        return self.pilot.fixed + points * self.pilot.seconds + WRITING
+        seconds = self.pilot.fixed + points * self.pilot.seconds
+        return seconds + self.pilot.later / self.workers + WRITING
 
     def _rounded(self, points: int) -> int:
         """Points of the busiest worker: whole chunks, of which the last is smaller."""
@@ -111,9 +112,10 @@ class Forecast(NamedTuple):
         if self.pilot.fixed:
             parts.append(f"{duration(self.pilot.fixed)} of further compilation")
         text = f"the time assumes that {', '.join(parts)}"
-        without = self.pilot.without
-        if without and self.pilot.more:
-            without += f", at most {duration(self.pilot.more / self.workers)}"
+        without, later = self.pilot.without, self.pilot.later / self.workers
+        if self.pilot.more:
+            most = duration(self.pilot.more / self.workers)
+            return f"{text}; {without} take {duration(later)} of it, at most {most}"
         return f"{text}; not included: {without}" if without else text
 
 

@@ -83,7 +83,9 @@ class Pilot(NamedTuple):
         expected: points of all rounds, as far as the pilot can tell.
         fixed: seconds that a run takes beside its points, such as compilations.
         assumes: what the time rests on, in a few words.
-        more: seconds on one worker that rounds take at most which only results ask for.
+        later: seconds on one worker of rounds that only results ask for, as far as the
+            pilot can tell, and
+        more: at most; `without` says what they do.
         by: what makes the programs, in one line.
     """
 
@@ -95,6 +97,7 @@ class Pilot(NamedTuple):
     expected: int | None = None
     fixed: float = 0.0
     assumes: str = ""
+    later: float = 0.0
     more: float = 0.0
     by: str = ""
 

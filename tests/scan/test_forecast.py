@@ -30,6 +30,7 @@ def test_the_busiest_worker_decides():
 def test_compilation_and_refinement_are_contained():
     assert seconds(100, 10, 2, fixed=3.0) == 53
     assert seconds(100, 10, 2, most=900, expected=300) == 150
+    assert seconds(100, 10, 2, later=8.0) == 54
 
 
 def test_what_the_time_rests_on_is_said():
@@ -37,6 +38,9 @@ def test_what_the_time_rests_on_is_said():
     said = Forecast(10, 10, 1, pilot, 0).assumptions()
     assert "0.1 of them move" in said and "3 s of further compilation" in said
     assert said.endswith("not included: phases")
+    rounds = pilot._replace(later=4.0, more=20.0)
+    said = Forecast(10, 10, 2, rounds, 0).assumptions()
+    assert said.endswith("phases take 2 s of it, at most 10 s")
     assert Forecast(10, 10, 1, None, 0).assumptions() == ""
 
 

@@ -184,6 +184,22 @@ class ConfirmationRounds(OneRound):
             return self._again(payload, tick)
         return self.scan_compute(chunk, payload, tick)
 
+    def expected_again(self, times: Times, points: int) -> float:
+        """Seconds of one worker for the points that are expected to be doubtful.
+
+        They are all chaotic ones, where a sample has some beside other orbits: between
+        its points are more of these.  Most last, and are followed to the horizon.
+
+        Args:
+            times: of the pilot.
+            points: of the whole scan.
+        """
+        if times.verdicts is None:
+            return 0.0
+        chaos = np.isin(times.verdicts.phase, phases.CHAOS)
+        share = 0.0 if chaos.all() else chaos.mean()
+        return self._seconds_again(times, share * points, 0)
+
     def longest(self, times: Times, points: int) -> float:
         """Seconds of one worker if every point were doubtful, and left at the end.
 
@@ -191,13 +207,24 @@ class ConfirmationRounds(OneRound):
             times: of the pilot.
             points: of the whole scan.
         """
-        again, plan, scan = self.diagram.again, self.diagram.plan, self.scan
+        plan = self.diagram.plan
+        until_settled = 2 * self.scan.window_steps(plan.max_doublings)
+        return self._seconds_again(times, points, until_settled)
+
+    def _seconds_again(self, times: Times, points: float, settling: int) -> float:
+        """Seconds for points that are followed to the horizon, and then until settled.
+
+        Args:
+            times: of the pilot.
+            points: how many.
+            settling: steps of a point in windows after it has left.
+        """
+        again, scan = self.diagram.again, self.scan
         assert again is not None and again.horizon is not None
         rounds = 1 + math.ceil(math.log2(max(again.horizon / self._first(), 1)))
         look = scan.glance_steps + scan.window_steps(0)
-        until_settled = 2 * scan.window_steps(plan.max_doublings)
-        tangent = (len(doubtful_verdicts.LOOKS) + rounds - 1) * look + until_settled
-        batches = -(-points * again.starts // scan.lanes)
+        tangent = (len(doubtful_verdicts.LOOKS) + rounds - 1) * look + settling
+        batches = math.ceil(points * again.starts / scan.lanes)
         return batches * (again.horizon * times.step + tangent * times.tangent_step)
 
     def outlook(self, points: int, chunks: int, workers: int) -> str:

@@ -177,7 +177,7 @@ class GridWork(ConfirmationRounds, Computation):
         sample = self._at(self.axes, self._sample(lanes))
         times = self.scan.pilot(sample, -(-self.most // lanes))
         assumes = f"{times.unsettled:.2g} of the points need longer windows"
-        again = self.diagram.again
+        again, points = self.diagram.again, self._most_points()
         return Pilot(
             (times.batch + times.extension) / lanes,
             self.scan.working_memory(),
@@ -187,7 +187,8 @@ class GridWork(ConfirmationRounds, Computation):
             assumes=assumes if self.plan.max_doublings else "",
             by=self.compiler.text,
             expected=self._expected(times),
-            more=self.longest(times, self._most_points()) if again else 0.0,
+            later=self.expected_again(times, points) if again else 0.0,
+            more=self.longest(times, points) if again else 0.0,
         )
 
     def _most_points(self) -> int:

@@ -13,6 +13,7 @@ from statmech_attn import dmft, dynamics
 from statmech_attn.batches import kept_programs
 from statmech_attn.dynamics.diagrams import kept_stages
 from statmech_attn.dynamics.diagrams.kept_stages import origin_of
+from statmech_attn.native.program import FOLDER
 
 
 COMPUTE = """
@@ -22,6 +23,7 @@ import statmech_attn
 from statmech_attn import studies
 from statmech_attn.batches import programs
 from statmech_attn.dynamics.diagrams import stages
+from statmech_attn.native import program
 
 statmech_attn.setup()
 if "unkept" in sys.argv[1]:
@@ -35,10 +37,15 @@ def jit(function, **how):
             return made.lower(*examples)
     return Counted() if "compiler_options" in how else made
 programs.jax.jit = jit
+make_jaxpr = program.jax.make_jaxpr
+def make(function, **how):
+    traced.append(function.__qualname__)
+    return make_jaxpr(function, **how)
+program.jax.make_jaxpr = make
 study = studies.parse({
     "kind": "bifurcation",
     "parameters": {"beta": [1.0, 1.27, 2.0]},
-    "run": {"transient": 200, "steps": 400, "exponents": 0, "compiler": "xla"},
+    "run": {"transient": 200, "steps": 400, "exponents": 0, "compiler": sys.argv[2]},
 })
 result = studies.run(study)
 np.savez(sys.argv[1], **{n: x.values for n, x in result.items() if x.dtype != object})
@@ -46,8 +53,8 @@ print(len(traced))
 """
 
 
-@pytest.fixture(scope="module")
-def computed(tmp_path_factory):
+@pytest.fixture(scope="module", params=["xla", "llvm"])
+def computed(request, tmp_path_factory):
     """A diagram, computed by three processes; the second finds what the first left.
 
     The store of XLA, which cannot be copied, has the programs already.
@@ -57,6 +64,7 @@ def computed(tmp_path_factory):
     def compute(name):
         environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(folder / "store")}
         words = [sys.executable, "-c", COMPUTE, str(folder / f"{name}.npz")]
+        words.append(request.param)
         done = subprocess.run(
             words, env=environment, capture_output=True, text=True, check=True
         )
@@ -65,7 +73,11 @@ def computed(tmp_path_factory):
 
     compute("unkept")
     first, second = compute("first"), compute("second")
-    for entry in (folder / "store" / kept_programs.FOLDER).iterdir():
+    store = folder / "store"
+    for entry in (
+        *(store / kept_programs.FOLDER).glob("*"),
+        *(store / FOLDER).glob("*"),
+    ):
         entry.write_bytes(entry.read_bytes()[:-1])
     return first, second, compute("damaged")
 

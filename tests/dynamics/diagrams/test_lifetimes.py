@@ -1,6 +1,9 @@
 """The law of lifetimes, and transients of a map whose lifetimes are known."""
 
+import math
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -299,7 +302,7 @@ def test_the_second_look_is_forecast_at_most_and_then_as_it_is():
     posed = Diagram(System(tent), axes, start, PLAN, variables([SLOPE], unit="step"))
     work, heard = diagram_work(posed), Heard()
     pilot = work.pilot()
-    assert pilot.more > pilot.seconds and "run again" in pilot.without
+    assert pilot.more > pilot.later > pilot.seconds and "run again" in pilot.without
     scan = in_memory(work, heard)
     asked = int((scan.confirmed >= 0).sum())
     assert asked == 4
@@ -309,4 +312,9 @@ def test_the_second_look_is_forecast_at_most_and_then_as_it_is():
     steps = sum(4 * int(found[1]) * int(found[2]) for found in rounds if found)
     most = work.longest(Times(0.0, step=1.0), axes.shape[0]) * work.scan.lanes
     assert len(rounds) > 2 and 4 * 18_000 * asked < steps <= most
+    points, lanes = axes.shape[0], work.scan.lanes
+    for phases, chaotic in (([CHAOS, CHAOS], 0), ([CHAOS, FIXED], points / 2)):
+        sample: Any = SimpleNamespace(phase=np.array(phases))
+        expected = work.expected_again(Times(0.0, step=1.0, verdicts=sample), points)
+        assert expected == math.ceil(4 * chaotic / lanes) * posed.again.horizon
     assert posed._replace(confirm=Confirm(0)).again is None
