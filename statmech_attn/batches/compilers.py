@@ -91,15 +91,15 @@ def resolve_compiler(wanted: str, make: Callable[[bool], None]) -> Compiler:
     if wanted != AUTO:
         make(wanted == LLVM)
         return Compiler(wanted, NAMED)
-    found = _without_native()
-    if found is None:
+    fallback = _without_native()
+    if fallback is None:
         try:
             make(True)
             return Compiler(LLVM, SUITED)
         except Unsuited as error:
-            found = Compiler(XLA, f"no native program of this system: {error.why}")
+            fallback = Compiler(XLA, f"no native program of this system: {error.why}")
     make(False)
-    return found
+    return fallback
 
 
 def _without_native() -> Compiler | None:

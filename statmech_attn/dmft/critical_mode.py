@@ -82,14 +82,14 @@ def _linearised(net: Network, params: Parameters, x, adjoint, vector, steps, aft
         means = next_means(net, params, state.newest, None)
         means = means + jnp.sqrt(spin_variance(net, params, state) / spins) * noise
         overlaps = token_overlaps(net, params, means, state.clock)
-        seen = semantic_overlaps(net, params, state, overlaps)
+        semantic = semantic_overlaps(net, params, state, overlaps)
         moved = receive(net, params, state, overlaps)
-        return moved, (seen, scores_over_mean(params.gamma, overlaps[2], moved))
+        return moved, (semantic, scores_over_mean(params.gamma, overlaps[2], moved))
 
     def run(x, noise):
         start = from_window(net, params, x.reshape(net.context, net.n_patterns), 0)
-        state, seen = jax.lax.scan(token, start, noise)
-        return window(state).ravel(), seen
+        state, semantic = jax.lax.scan(token, start, noise)
+        return window(state).ravel(), semantic
 
     quiet = jnp.zeros((steps, net.n_classes))
     later = jnp.zeros((after, net.n_classes))

@@ -174,17 +174,19 @@ def response(
     params, state, batch = flattened(params, state)
     state = advance(net, params, state, transient + net.context)
     state = advance(net, params, state, -state.clock % net.context)
-    _, seen = trajectory(net, params, state, steps=longest + net.context)
+    _, series = trajectory(net, params, state, steps=longest + net.context)
     asked = frequencies, tuple(observables), (field, pattern)
     points = []
-    for i in range(seen.A.shape[-1]):
-        here, there = (
+    for i in range(series.A.shape[-1]):
+        of_point, start = (
             jax.tree.map(lambda x: x[..., i] if x.ndim else x, tree)
             for tree in (params, state)
         )
-        period = _period(net, here, np.asarray(seen.A[..., i]), longest, tolerance)
-        orbit = close_orbit(net, here, there, period)
-        points.append(_respond(net, here, orbit, *asked, harmonic))
+        period = _period(
+            net, of_point, np.asarray(series.A[..., i]), longest, tolerance
+        )
+        orbit = close_orbit(net, of_point, start, period)
+        points.append(_respond(net, of_point, orbit, *asked, harmonic))
     stacked = (
         np.stack(x, axis=-1).reshape(np.shape(x[0]) + batch)
         for x in zip(*points, strict=True)
@@ -408,8 +410,8 @@ def _temperature(params: Parameters, frequencies, observables, power, to_fields)
     M = power.shape[2]
     for i, name in enumerate(observables):
         if kind := CONJUGATE.get(name):
-            own = range(M * i, M * (i + 1))
-            chi = to_fields[:, own, KINDS.index(kind), range(M)]
+            rows = range(M * i, M * (i + 1))
+            chi = to_fields[:, rows, KINDS.index(kind), range(M)]
             share = 1.0 if kind == "o" else 1 - float(params.epsilon)
             balanced = share * (1 + copied) * (chi.real - cotangent * chi.imag)
             temperature[:, i] = power[:, i] / balanced

@@ -289,9 +289,10 @@ def _stability(attractors: Attractors, beside: Orbits, sets: np.ndarray) -> np.n
         if beside.kind[i] < UNSETTLED:
             same[i] = is_same(beside, i, attractors.orbits, leader)
         if same[i] and attractors.kind[k] == IRREGULAR:
-            own = attractors.orbits.set_of(leader)
-            holes = max(furthest(own[::2], own[1::2]), furthest(own[1::2], own[::2]))
-            roams[i] = furthest(beside.set_of(i), own) / holes
+            members = attractors.orbits.set_of(leader)
+            even, odd = members[::2], members[1::2]
+            holes = max(furthest(even, odd), furthest(odd, even))
+            roams[i] = furthest(beside.set_of(i), members) / holes
     back = (same > 0) & (roams <= ROAM)
     lost = ~back & (beside.kind != UNSETTLED) & ((same == 0) | (roams > WIDE))
     code[np.unique(sets[~back])] = UNDECIDED

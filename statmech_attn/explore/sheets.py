@@ -153,8 +153,10 @@ class Sheet:
             if page.nbytes > LARGEST:
                 raise ValueError("This file holds more than fits into a picture.")
             beside = {
-                keyword: [x.dataset for x in found] if several else found[0].dataset
-                for keyword, found, several in self._taken(picture, page)
+                keyword: [x.dataset for x in companions]
+                if several
+                else companions[0].dataset
+                for keyword, companions, several in self._taken(picture, page)
             }
             return picture.draw(page, **_keywords(picture, values), **beside)
 
@@ -172,8 +174,8 @@ class Sheet:
         stored = ", ".join(map(read, files))
         whole = f"comparison.compare({stored})" if len(files) > 1 else stored
         options = [f"{n}={x!r}" for n, x in _keywords(picture, values).items()]
-        for keyword, found, several in self._taken(picture, dataset):
-            every = ", ".join(map(read, found if several else found[:1]))
+        for keyword, companions, several in self._taken(picture, dataset):
+            every = ", ".join(map(read, companions if several else companions[:1]))
             options.append(f"{keyword}=[{every}]" if several else f"{keyword}={every}")
         number = chosen.get("page", chosen.get("temperature", 0))
         return "\n".join(
@@ -209,9 +211,9 @@ class Sheet:
     ) -> Iterator[tuple[str, list[File], bool]]:
         """Keywords with the files that are open beside and that a picture draws."""
         for keyword, wanted in picture.beside.items():
-            found = [x for x in self.others if _fits(x, wanted, page)]
-            if found:
-                yield keyword, found, wanted.several
+            companions = [x for x in self.others if _fits(x, wanted, page)]
+            if companions:
+                yield keyword, companions, wanted.several
 
     def _pair(self) -> list[File]:
         """A theory and its simulations, where this file is one of them."""

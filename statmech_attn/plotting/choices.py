@@ -61,17 +61,17 @@ def choices(dataset: xr.Dataset, picture: Picture) -> list[Choice]:
     Example:
         `choices(dataset, offered(dataset)[0])`
     """
-    found = []
+    offered = []
     of_theory = dataset.attrs.get("kind") == "order-parameter"
     solved = of_theory and picture.pages is temperatures
     if picture.pages is temperatures:
         for name in POINT if solved else POINT[1:]:
             values = np.atleast_1d(dataset[name].values).tolist()
             labels = [f"{x:g}" for x in values]
-            found.append(Choice(name, WORDS[name], values, labels, between=solved))
+            offered.append(Choice(name, WORDS[name], values, labels, between=solved))
     else:
         pages = [_page_words(dataset, page) for _, page in picture.pages(dataset)]
-        found.append(Choice("page", "page", range(len(pages)), pages))
+        offered.append(Choice("page", "page", range(len(pages)), pages))
     parameters = inspect.signature(picture.draw).parameters
     for name, values_of in picture.choices.items():
         if solved and name in WIDTHS:
@@ -80,8 +80,8 @@ def choices(dataset: xr.Dataset, picture: Picture) -> list[Choice]:
         default = parameters[name].default
         first = values.index(default) if default in values else 0
         labels = [_label(x) for x in values]
-        found.append(Choice(name, WORDS.get(name, name), values, labels, first=first))
-    return found
+        offered.append(Choice(name, WORDS.get(name, name), values, labels, first=first))
+    return offered
 
 
 def _label(value: Any) -> str:
@@ -97,10 +97,10 @@ def _page_words(dataset: xr.Dataset, page: xr.Dataset) -> str:
     for name, every in dataset.coords.items():
         if every.ndim != 1 or every.size < 2 or name not in page.coords:
             continue
-        here = np.unique(page[name].values)
-        if len(here) < len(np.unique(every.values)):
+        of_page = np.unique(page[name].values)
+        if len(of_page) < len(np.unique(every.values)):
             symbol = every.attrs.get("symbol", notes.SYMBOLS.get(str(name), name))
             sign = plain(f"${symbol}$")
-            ends = dict.fromkeys(f"{x:g}" for x in here[[0, -1]])
+            ends = dict.fromkeys(f"{x:g}" for x in of_page[[0, -1]])
             words.append(f"{sign} = {' to '.join(ends)}")
     return ", ".join(words)

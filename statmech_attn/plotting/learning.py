@@ -55,8 +55,8 @@ def named(name: str) -> str:
 
 def _layers(dataset: xr.Dataset) -> list[int]:
     """Layers in which the paths of an order parameter begin."""
-    found = (re.fullmatch(r"U_(\d+)", str(name)) for name in dataset)
-    return [int(name[1]) for name in found if name]
+    matches = (re.fullmatch(r"U_(\d+)", str(name)) for name in dataset)
+    return [int(name[1]) for name in matches if name]
 
 
 def _plain(dataset: xr.Dataset) -> bool:

@@ -127,8 +127,8 @@ def panels(figure: Figure, solved: float | None = None) -> dict[str, Any]:
             mark["words"] = mark.get("words") or named.get(_look(mark), "")
         if solved is not None and panel["x"]["words"] == plain(style.WORDS["width"]):
             panel["marks"].append(SOLVED | {"value": solved})
-    kept = [p for p, axis in zip(drawn, axes, strict=True) if not _twin(axis, axes)]
-    return {"panels": kept, "legend": legend, "note": plain(figure.get_supxlabel())}
+    shown = [p for p, axis in zip(drawn, axes, strict=True) if not _twin(axis, axes)]
+    return {"panels": shown, "legend": legend, "note": plain(figure.get_supxlabel())}
 
 
 def plain(words: str) -> str:
@@ -235,15 +235,15 @@ def _of_axes(axis: Axes) -> list[Mark]:
         if id(container) in known:
             continue
         if isinstance(container, BarContainer):
-            made, parts = _bars(container)
+            mark, parts = _bars(container)
         elif isinstance(container, ErrorbarContainer):
-            made, parts = _with_bars(container)
+            mark, parts = _with_bars(container)
         else:
             raise Unread(type(container).__name__)
         known |= {id(part) for part in parts}
-        if made:
-            made["words"] = _words(container)
-            marks.append((parts[0].get_zorder(), made))
+        if mark:
+            mark["words"] = _words(container)
+            marks.append((parts[0].get_zorder(), mark))
     for artist in axis.get_children():
         if id(artist) not in known and artist.get_visible():
             marks += [(artist.get_zorder(), mark) for mark in _of(artist, axis)]
@@ -278,8 +278,8 @@ def _coordinates(transform: Transform, axis: Axes) -> list[str]:
         (axis.get_xaxis_transform(which="grid"), ["data", "axes"]),
         (axis.get_yaxis_transform(which="grid"), ["axes", "data"]),
     )
-    for each, names in known:
-        if each is transform:
+    for candidate, names in known:
+        if candidate is transform:
             return names
     raise Unread("an artist that is not in the coordinates of its panel")
 
@@ -352,11 +352,11 @@ def _bands(collection: FillBetweenPolyCollection) -> Iterator[Mark]:
     for path in collection.get_paths():
         outline = np.asarray(path.vertices)[1:-1]
         half = len(outline) // 2
-        one, other = outline[:half], outline[-half:][::-1]
-        if not np.array_equal(one[:, 0], other[:, 0]):
+        forth, back = outline[:half], outline[-half:][::-1]
+        if not np.array_equal(forth[:, 0], back[:, 0]):
             raise Unread("an area that is none between two curves over x")
-        low, high = np.sort([one[:, 1], other[:, 1]], axis=0)
-        x, low, high = (_numbers(v) for v in (one[:, 0], low, high))
+        low, high = np.sort([forth[:, 1], back[:, 1]], axis=0)
+        x, low, high = (_numbers(v) for v in (forth[:, 0], low, high))
         yield look | {"x": x, "low": low, "high": high}
 
 
@@ -553,10 +553,10 @@ def _thinned(y: np.ndarray, joined: bool) -> np.ndarray:
         return np.arange(len(y))
     if not joined:
         return np.arange(0, len(y), -(-len(y) // POINTS))
-    each = -(-2 * len(y) // POINTS)
+    length = -(-2 * len(y) // POINTS)
     chosen = set()
-    for first in range(0, len(y), each):
-        part = y[first : first + each]
+    for first in range(0, len(y), length):
+        part = y[first : first + length]
         finite = np.isfinite(part)
         low, high = (np.where(finite, part, end) for end in (np.inf, -np.inf))
         places = [low.argmin(), high.argmax()] if finite.any() else []

@@ -53,9 +53,9 @@ def origin_of(system: System, *numbers: Any) -> Origin | None:
     same = [leaves.index(x) for x in leaves]  # arrays that are one argument
     values = jax.config.values.items()  # type: ignore[attr-defined]
     settings = {name: getattr(jax.config, name, value) for name, value in values}
-    here = {n: x for n, x in storage.environment().items() if n not in VERSIONS}
+    machine = {n: x for n, x in storage.environment().items() if n not in VERSIONS}
     trace = source, parts, *map(repr, (same, settings, *numbers))
-    return Origin(trace, (repr(here),))
+    return Origin(trace, (repr(machine),))
 
 
 def _described(part: Any) -> str:

@@ -90,8 +90,8 @@ def _targets(folder: Path, allow_code: bool, dataset: xr.Dataset) -> list[np.nda
             f"matching by flow runs {user_code.brief(study.code()[0])}; pass "
             "--allow-code to run it, or match by distance."
         )
-    own = isinstance(study, SystemBasinsStudy)
-    diagram = system_basins.work(study) if own else basins.work(study)
+    of_system = isinstance(study, SystemBasinsStudy)
+    diagram = system_basins.work(study) if of_system else basins.work(study)
     if diagram.about.get("network") != dataset.attrs.get("network"):
         raise ValueError(
             "network: the study names a network that is not the file's; its patterns "
