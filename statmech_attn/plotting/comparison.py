@@ -63,13 +63,8 @@ def finite_size(
         sizes: how many N are shown, the smallest ones.
         axes: those to draw on, one for each beta and N, beta by beta.
     """
-    n_spins = simulation.n_spins.values[:sizes]
-    betas = simulation.beta.values
-    shape = len(betas), len(n_spins)
-    size = style.DOUBLE, 1.1 * len(betas) + 0.85
-    make = lambda: sheets.grid(*size, *shape, sharex=True, sharey="row")
-    sheet = sheets.sheet(axes, len(betas) * len(n_spins), make)
-    panels = np.array(sheet.axes).reshape(shape)
+    n_spins, betas = simulation.n_spins.values[:sizes], simulation.beta.values
+    sheet, panels = _grid(axes, betas, n_spins, 0.85)
     for row, beta in zip(panels, betas, strict=True):
         for axis, n in zip(row, n_spins, strict=True):
             point = simulation.sel(beta=beta, n_spins=n, pattern=pattern)
@@ -80,14 +75,24 @@ def finite_size(
                 axis.axvline(end, color=style.BLACK, lw=0.9, ls=":", label=LINEAR)
         row[0].set_ylabel(style.overlap(observable, pattern))
         row[0].set_title(rf"$\beta = {beta:g}$", loc="left", pad=2.5)
-    for axis, n in zip(panels[0], n_spins, strict=True):
-        axis.set_title(f"$N = {scientific(n)}$", loc="right", pad=2.5)
-    for axis in panels[-1]:
-        axis.set_xlabel(style.WORDS["time"])
     sheet.legend(of=slice(1))
     sheet.letters()
     sheet.note(notes.network(simulation))
     return sheet.figure
+
+
+def _grid(axes: Given, betas, n_spins, rest: float) -> tuple[sheets.Sheet, np.ndarray]:
+    """Axes for each beta (rows) and N (columns), with what all of them say."""
+    shape = len(betas), len(n_spins)
+    size = style.DOUBLE, 1.1 * len(betas) + rest
+    make = lambda: sheets.grid(*size, *shape, sharex=True, sharey="row")
+    sheet = sheets.sheet(axes, len(betas) * len(n_spins), make)
+    panels = np.array(sheet.axes).reshape(shape)
+    for axis, n in zip(panels[0], n_spins, strict=True):
+        axis.set_title(f"$N = {scientific(n)}$", loc="right", pad=2.5)
+    for axis in panels[-1]:
+        axis.set_xlabel(style.WORDS["time"])
+    return sheet, panels
 
 
 def linear_steps(theory: xr.Dataset, n: int) -> int:
@@ -260,11 +265,7 @@ def differences_in_time(
         axes: those to draw on, one for each beta and N, beta by beta.
     """
     n_spins, betas = dataset.n_spins.values[:sizes], dataset.beta.values
-    shape = len(betas), len(n_spins)
-    size = style.DOUBLE, 1.1 * len(betas) + 0.75
-    make = lambda: sheets.grid(*size, *shape, sharex=True, sharey="row")
-    sheet = sheets.sheet(axes, len(betas) * len(n_spins), make)
-    panels = np.array(sheet.axes).reshape(shape)
+    sheet, panels = _grid(axes, betas, n_spins, 0.75)
     for row, beta in zip(panels, betas, strict=True):
         for axis, n in zip(row, n_spins, strict=True):
             point = dataset.sel(beta=beta, n_spins=n).isel(time=slice(tokens))
@@ -280,10 +281,6 @@ def differences_in_time(
         row[0].set_ylabel(f"$z$ of {style.overlap(observable, pattern)}")
         verdict = VERDICTS[int(dataset.verdict.sel(beta=beta))].replace("_", " ")
         row[0].set_title(rf"$\beta = {beta:g}$: {verdict}", loc="left", pad=2.5)
-    for axis, n in zip(panels[0], n_spins, strict=True):
-        axis.set_title(f"$N = {scientific(n)}$", loc="right", pad=2.5)
-    for axis in panels[-1]:
-        axis.set_xlabel(style.WORDS["time"])
     sheet.letters()
     words = "dashed: what chance allows; grey: outside the linear regime"
     sheet.note(notes.joined(words, notes.network(dataset)))
