@@ -25,7 +25,8 @@ import numpy as np
 from statmech_attn import dmft, dynamics
 from statmech_attn.batches import batches, Compiled, lanes_for, run_all, workers
 from statmech_attn.dynamics import frames, lyapunov, phases, TangentSystem
-from statmech_attn.dynamics.diagrams.stages import FEW, Plan, Points, run, Scan
+from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
+from statmech_attn.dynamics.diagrams.stages import FEW
 
 
 REPEATS = 5

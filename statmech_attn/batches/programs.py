@@ -181,7 +181,9 @@ def _natively(
 
     try:
         device = None if on_cpu() else devices()[0]
-        program = Native(native, examples, shared, device=device, origin=origin)
+        program = Native(
+            native, examples, shared, device=device, origin=origin and origin.parts
+        )
     except Unsupported as error:
         raise Unsuited(str(error)) from None
 

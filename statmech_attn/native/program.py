@@ -9,7 +9,7 @@ their blocks, or on what computes them.
 import math
 import pickle
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -18,7 +18,6 @@ from jax.extend.core import Literal
 from llvmlite import ir
 
 from statmech_attn import kept_files
-from statmech_attn.batches import Origin
 from statmech_attn.native.arithmetic import BOOL, INT32, INT64, Type, Value
 from statmech_attn.native.emitter import (
     array,
@@ -50,7 +49,8 @@ class Native:
         shared: how many of the first arguments belong to all lanes as a whole.
         lanes: of a block of a processor.
         device: an NVIDIA GPU; None for the processor.
-        origin: all that the trace depends on, if other processes may go without.
+        origin: function and shapes of its arguments -> all that its trace depends on,
+            if other processes may go without one.
 
     Raises:
         Unsupported: the function has operations that cannot be written so.
@@ -71,7 +71,7 @@ class Native:
         shared: int = 0,
         lanes: int = 8,
         device: Any = None,
-        origin: Origin | None = None,
+        origin: Callable[[Callable, tuple], Sequence[str]] | None = None,
     ):
         clock, processors = time.perf_counter(), time.process_time()
         self._machine: Any = Processor(lanes) if device is None else Gpu(device)
@@ -85,12 +85,12 @@ class Native:
         self.seconds = time.perf_counter() - clock
         self.seconds = min(self.seconds, time.process_time() - processors)
 
-    def _program(self, function, shapes, origin: Origin | None):
+    def _program(self, function, shapes, origin):
         """Text, places of arguments and results, and numbers in the form of these."""
         machine = self._machine
         parts = [machine.names, str(machine.lanes)]
         if origin is not None:
-            parts += origin.parts(function, shapes)
+            parts += origin(function, shapes)
             if (content := kept_files.read(FOLDER, parts)) is not None:
                 return pickle.loads(content)
         closed, out = jax.make_jaxpr(function, return_shape=True)(*shapes)

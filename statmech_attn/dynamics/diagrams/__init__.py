@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.diagrams.hysteresis import (
         compare_sweeps as compare_sweeps,
     )
+    from statmech_attn.dynamics.diagrams.outcomes import (
+        Outcome as Outcome,
+        run as run,
+    )
     from statmech_attn.dynamics.diagrams.points import (
         Points as Points,
         Verdicts as Verdicts,
@@ -38,8 +42,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dynamics.diagrams.rows import Diagram as Diagram
     from statmech_attn.dynamics.diagrams.stages import (
-        Outcome as Outcome,
-        run as run,
         Scan as Scan,
         SEGMENT as SEGMENT,
     )

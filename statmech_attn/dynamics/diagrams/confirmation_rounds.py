@@ -21,6 +21,8 @@ import numpy as np
 from statmech_attn.batches import limited, once
 from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams import doubtful_verdicts, lifetimes
+from statmech_attn.dynamics.diagrams.batch_times import Times
+from statmech_attn.dynamics.diagrams.outcomes import Outcome
 from statmech_attn.dynamics.diagrams.points import Points
 from statmech_attn.dynamics.diagrams.rows import (
     Diagram,
@@ -29,7 +31,7 @@ from statmech_attn.dynamics.diagrams.rows import (
     tree_of,
     tree_rows,
 )
-from statmech_attn.dynamics.diagrams.stages import Outcome, Scan, Times
+from statmech_attn.dynamics.diagrams.stages import Scan
 from statmech_attn.reporting import duration
 from statmech_attn.scan import Arrays, Chunk, OneRound, Results, Tick
 

@@ -17,8 +17,9 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn.dynamics import phases
+from statmech_attn.dynamics.diagrams.outcomes import classified
 from statmech_attn.dynamics.diagrams.points import gather, Points, put, Verdicts
-from statmech_attn.dynamics.diagrams.stages import classified, Scan, Tick
+from statmech_attn.dynamics.diagrams.stages import Scan, Tick
 
 
 SIGMAS = 6.0  # differences of the largest exponent in standard errors

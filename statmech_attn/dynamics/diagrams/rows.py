@@ -12,9 +12,10 @@ from jaxtyping import PyTree
 from statmech_attn.batches import Compiler
 from statmech_attn.dynamics.diagrams.axes import Axes
 from statmech_attn.dynamics.diagrams.diagram_variables import ROWS
+from statmech_attn.dynamics.diagrams.outcomes import Outcome
 from statmech_attn.dynamics.diagrams.points import Verdicts
 from statmech_attn.dynamics.diagrams.refinement import Grid
-from statmech_attn.dynamics.diagrams.stages import irreversible, Outcome
+from statmech_attn.dynamics.diagrams.stages import irreversible
 from statmech_attn.dynamics.options import Confirm, Plan
 from statmech_attn.dynamics.systems import System
 from statmech_attn.labels import Variables

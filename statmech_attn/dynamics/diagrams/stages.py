@@ -21,14 +21,12 @@ from statmech_attn.batches import (
     lanes_for,
     lanes_that_fit,
     resolve_compiler,
-    seconds_of,
     Stage,
-    workers,
 )
 from statmech_attn.dynamics import cycles, lyapunov, phases
 from statmech_attn.dynamics.diagrams import cycle_exponents
 from statmech_attn.dynamics.diagrams.kept_stages import origin_of
-from statmech_attn.dynamics.diagrams.points import Bend, gather, Points, put, Verdicts
+from statmech_attn.dynamics.diagrams.points import Points, Verdicts
 from statmech_attn.dynamics.diagrams.sections import Sections
 from statmech_attn.dynamics.finite_exponents import finite_exponents
 from statmech_attn.dynamics.options import Plan
@@ -39,7 +37,6 @@ SEGMENT = 1024  # steps recorded at a time in the section stage
 PIECE = 8192  # steps of a transient between two looks at the stop signal
 FEW = 6  # exponents that are orthonormalised at every step
 READING = 3.0  # plain steps that entropy production of one costs, as measured
-FEWEST = 8  # points of a sample that stand for a part of the grid
 Tick = Callable[[float], None]
 
 
@@ -84,47 +81,6 @@ def irreversible(system: System, plan: Plan) -> bool:
     return bool(asked) and system.entropy_production is not None
 
 
-class Times(NamedTuple):
-    """What a batch takes, in seconds.
-
-    Attributes:
-        batch: without extensions.
-        extension: of the points whose window is doubled, in a batch.
-        unsettled: share of the points whose first window leaves them undecided.
-        narrow: to compile the programs for few points.
-        verdicts: of the points after a short window; None without exponents.
-        step: a plain step.
-        tangent_step: a step with its tangent frame.
-    """
-
-    batch: float
-    extension: float = 0.0
-    unsettled: float = 0.0
-    narrow: float = 0.0
-    verdicts: Verdicts | None = None
-    step: float = 0.0
-    tangent_step: float = 0.0
-
-
-def shares_of_parts(undecided: np.ndarray, parts: int) -> np.ndarray:
-    """Share of the points that need longer windows in every part of a grid.
-
-    They are often neighbours, and share a batch, which costs less than one in each.
-
-    Args:
-        undecided: of a sample, in the order of the grid.
-        parts: of the grid, at most one for every `FEWEST` points of the sample.
-    """
-    parts = max(min(parts, undecided.size // FEWEST), 1)
-    few = 1 / parts  # one in all parts together: none is never none
-    chosen = np.array_split(undecided, parts)
-    return np.array([(part.sum() + few) / (part.size + few) for part in chosen])
-
-
-def _untold(work: float) -> None:
-    """Progress that nobody is told of."""
-
-
 class Scan:
     """Compiled stages of a diagram; build once, run on any number of points.
 
@@ -134,6 +90,7 @@ class Scan:
 
     Attributes:
         compiler: what made the stages, and why.
+        longer: work of doubled windows over the rest, where `batch_times` has told.
 
     Raises:
         ValueError: a system that changes the form of its state or has a drive without
@@ -155,7 +112,7 @@ class Scan:
         self.irreversible = irreversible(self.system, plan)
         self.rank = finite_exponents(self.system.beside(first.params), first.starts)
         self.arrays, self._system_of = self.system.split()
-        self._longer = 0.0  # work of doubled windows over the rest, by the pilot
+        self.longer = 0.0
         any_width = self.system.any_width
         self.lanes = lanes or lanes_for(points.size, any_width=any_width)
         compile = partial(self._compile, points)
@@ -212,7 +169,7 @@ class Scan:
             observe=system.seen,
             k=plan.exponents,
             per_block=per_block,
-            every=self._every,
+            every=self.every,
             spacing=self._spacing,
             tail=self._tail,
             drive_period=self.drive_period,
@@ -224,7 +181,7 @@ class Scan:
     def _measured(self, arrays, params, state, per_block, at_cap):
         """What a native program computes of a window and its tail."""
         system = self._system_of(arrays)
-        map, every, k = system.beside(params), self._every, self.plan.exponents
+        map, every, k = system.beside(params), self.every, self.plan.exponents
         middle, frame, sums = phases.measure(
             map, state, system.seen, k, per_block, every, self._spacing
         )
@@ -237,7 +194,7 @@ class Scan:
         spectrum = lyapunov.summarise(
             sums,
             per_block=per_block,
-            every=self._every,
+            every=self.every,
             rank=self.rank,
             dimension=bend[1].shape[0],
         )
@@ -253,7 +210,7 @@ class Scan:
         )
         every_lane = lambda x: jnp.full(spectrum.exponents.shape[1:], x)
         volume = spectrum.log_det
-        aligned = lyapunov.alignment(per_block, self._every) * self._every
+        aligned = lyapunov.alignment(per_block, self.every) * self.every
         return Verdicts(
             *verdict,
             witnesses,
@@ -284,7 +241,7 @@ class Scan:
         return jax.lax.scan(body, state, None, length=SEGMENT)
 
     @property
-    def _every(self) -> int:
+    def every(self) -> int:
         """Steps between two samples: near 4, commensurate with a short turn."""
         return self.turn * (4 // self.turn) if self.turn <= 4 else 4
 
@@ -295,7 +252,7 @@ class Scan:
         A larger one hides more exponents and, for few of them, saves nothing: a step
         between two of them pushes the noise as well (docs/performance.md).
         """
-        return 1 if self.plan.exponents <= FEW else self._every
+        return 1 if self.plan.exponents <= FEW else self.every
 
     @property
     def _tail(self) -> int:
@@ -303,7 +260,7 @@ class Scan:
 
     def first_window(self) -> int:
         """Turns per block of the first window; a block is whole turns."""
-        return phases.turns_per_block(self.plan.steps, self._every, self.turn)
+        return phases.turns_per_block(self.plan.steps, self.every, self.turn)
 
     def window_work(self) -> float:
         """Cost of the first window of a point, in plain steps."""
@@ -315,15 +272,15 @@ class Scan:
         Args:
             doubling: number of doublings.
         """
-        return self.first_window() * lyapunov.BLOCKS * self._every * 2**doubling
+        return self.first_window() * lyapunov.BLOCKS * self.every * 2**doubling
 
     def _tangent_cost(self) -> float:
         """A step with frame in plain steps, as measured (benchmarks/lyapunov.py)."""
         return 2.6 + 0.25 * self.plan.exponents if self.plan.exponents else 0.0
 
-    def _shortest(self) -> int:
+    def shortest(self) -> int:
         """Fewest turns per block that keep blocks whole turns."""
-        return phases.turns_per_block(1, self._every, self.turn)
+        return phases.turns_per_block(1, self.every, self.turn)
 
     def production_work(self) -> float:
         """Cost of the entropy production of a point, in plain steps."""
@@ -332,66 +289,7 @@ class Scan:
     def work_per_point(self) -> float:
         """Cost of a point in plain steps (for progress)."""
         once = self.plan.transient + self.window_work() + self.plan.steps
-        return (once + self.production_work()) * (1 + self._longer)
-
-    def pilot(self, points: Points, parts: int) -> Times:
-        """Times of a batch, from short runs of points that stand for all of them.
-
-        Args:
-            points: parameters and initial conditions, in the order of the grid.
-            parts: batches of the whole grid.
-        """
-        plan, idle = self.plan, threading.Event()
-        moved = self.advanced(points, PIECE, idle, _untold)
-        advance = seconds_of(lambda: self.advanced(points, PIECE, idle, _untold))
-        record = seconds_of(lambda: self.section(points, idle, _untold, SEGMENT))
-        seconds = plan.transient / PIECE * advance + plan.steps / SEGMENT * record
-        if not plan.exponents:
-            return Times(seconds)
-        seconds += self.production_work() / PIECE * advance
-        points = Points(points.params, moved)
-        short = min(self.first_window() // 4, self._turns(PIECE))
-        short = max(short, self._shortest())
-        state, _, few, _ = self._timed(points, short)
-        settled = Points(points.params, state)
-        _, bends, many, verdicts = self._timed(settled, 2 * short)
-        turn = max(many - few, 0.0) / short
-        window = lambda turns: few + turn * (turns - short)
-        # Assumed: a doubled window decides half of the undecided points.
-        first = self.first_window()
-        undecided = phases.undecided(np.asarray(verdicts.phase))
-        shares = shares_of_parts(undecided, parts)
-        shares = np.minimum(shares * 2 * short / first, 1.0)
-        extension = 0.0
-        for doubling in range(1, plan.max_doublings + 1):
-            pending = shares / 2 ** (doubling - 1) * points.size
-            batches = np.mean([self.examine.part_of_batch(x) for x in pending])
-            extension += float(batches) * window(2**doubling * first)
-        seconds += window(first)
-        if parts > workers():  # for fewer they take less time than this measurement
-            places = self.system, points.params, bends, verdicts
-            cycles = (self.cycle, *places, self.rank)
-            seconds += seconds_of(lambda: cycle_exponents.with_cycles(*cycles))
-        self._longer = extension / seconds
-        unsettled = float(shares.mean())
-        narrow = self.examine.narrow_seconds
-        steps = advance / PIECE, window(first) / self.window_steps(0)
-        return Times(seconds, extension, unsettled, narrow, verdicts, *steps)
-
-    def _timed(self, points: Points, turns: int):
-        """End states of a window, where it bends, its time, and what it says."""
-        window = (jnp.asarray(turns), jnp.asarray(False))
-        run: list[Any] = []
-        call = lambda: run.append(
-            self.examine(points.size, self.arrays, *points, *window)
-        )
-        seconds = seconds_of(call, repeats=1)
-        state, bend, verdicts = run[0]
-        return state, Bend(*bend), seconds, verdicts
-
-    def _turns(self, steps: int) -> int:
-        """Turns per block of a window of so many steps."""
-        return max(steps // (lyapunov.BLOCKS * self._every), 1)
+        return (once + self.production_work()) * (1 + self.longer)
 
     def working_memory(self) -> int:
         """Bytes that one batch needs while it is computed."""
@@ -441,12 +339,12 @@ class Scan:
     @property
     def glance_steps(self) -> int:
         """Steps of a short window and its tail."""
-        return self._glance() * lyapunov.BLOCKS * self._every + self._tail
+        return self._glance() * lyapunov.BLOCKS * self.every + self._tail
 
     def _glance(self) -> int:
         """Turns per block of a short window: a quarter of the first one."""
         steps = max(self.plan.steps // 4, 1)
-        return phases.turns_per_block(steps, self._every, self.turn)
+        return phases.turns_per_block(steps, self.every, self.turn)
 
     def glance(self, points: Points):
         """A short window of one batch; returns what `window` does.
@@ -463,13 +361,13 @@ class Scan:
         Args:
             points: parameters and states of one batch.
         """
-        per_block = jnp.asarray(self._glance() * self._every)
+        per_block = jnp.asarray(self._glance() * self.every)
         return self.production(points.size, self.arrays, *points, per_block)
 
     @property
     def production_steps(self) -> int:
         """Steps over which entropy production is averaged."""
-        return self._glance() * lyapunov.BLOCKS * self._every
+        return self._glance() * lyapunov.BLOCKS * self.every
 
     def section(
         self,
@@ -503,127 +401,3 @@ class Scan:
             strobe = recent[len(recent) - plan.strobe_samples :]
             tick(length)
         return state, samples.values, samples.count, strobe
-
-
-class Outcome(NamedTuple):
-    """Result of a scan; points first in sections, on the last axis elsewhere.
-
-    Attributes:
-        section: samples on the section.
-        section_count: number of samples that were met on the section.
-        strobe: stroboscopic samples.
-        verdicts: phases with their evidence; None where no exponents were asked for.
-        final: states at the end.
-        production: of entropy: average, weighted average and error; None where it was
-            not averaged.
-    """
-
-    section: np.ndarray
-    section_count: np.ndarray
-    strobe: np.ndarray
-    verdicts: Verdicts | None
-    final: PyTree
-    production: tuple[np.ndarray, np.ndarray, np.ndarray] | None
-
-
-def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
-    """Take all points through all stages, undecided ones also through longer windows.
-
-    Args:
-        scan: the compiled stages.
-        points: parameters and initial conditions.
-        tick: told the steps that are done.
-
-    Returns:
-        `Outcome`: the rows of all points.
-
-    Example:
-        `run(Scan(system, plan, points, batch), points)`, as `diagram` does.
-    """
-    everyone, plan = np.arange(points.size), scan.plan
-
-    def transient(batch, real, stop):
-        after = lambda steps: tick(steps * real)
-        return scan.advanced(batch, plan.transient, stop, after)
-
-    def section(batch, real, stop):
-        return scan.section(batch, stop, lambda steps: tick(steps * real))
-
-    def produced(batch, real, stop):
-        tick(scan.production_work() * real)
-        return scan.produced(batch)
-
-    starts = gather(scan.advance, plan.transient, points, everyone, transient)
-    points = Points(points.params, starts)
-    verdicts = production = None
-    if plan.exponents:
-        points, verdicts = classified(scan, points, tick)
-    if scan.irreversible:
-        steps = scan.production_steps
-        production = gather(scan.production, steps, points, everyone, produced)
-    recorded = gather(scan.record, plan.steps, points, everyone, section)
-    final, hits, count, strobe = recorded
-    return Outcome(hits.T, count, strobe.T, verdicts, final, production)
-
-
-class Windowed(NamedTuple):
-    """Points after a window: where they are, what it said, who needs a longer one."""
-
-    points: Points
-    verdicts: Verdicts
-    bends: Bend
-    pending: np.ndarray
-
-
-def classified(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]:
-    """First window for all, doubled windows for the unsettled, until the cap.
-
-    Args:
-        scan: the compiled stages.
-        points: parameters and states.
-        tick: told the work that is done, in plain steps.
-
-    Returns:
-        The points where their windows ended, and the verdicts.
-    """
-
-    def window(points: Points, pending: np.ndarray, doubling: int):
-        def job(batch, real, stop):
-            outcome = scan.window(batch, doubling)
-            work = scan.window_work() * 2**doubling
-            tick(work * (scan.examine.cost(batch.size) if doubling else real))
-            return outcome
-
-        steps = scan.window_steps(doubling)
-        state, bend, latest = gather(scan.examine, steps, points, pending, job)
-        undecided = pending[phases.undecided(latest.phase)]
-        points = Points(points.params, put(points.starts, state, pending))
-        return points, latest, Bend(*bend), undecided
-
-    def longer(before: Windowed, doubling: int) -> Windowed:
-        pending = before.pending
-        points, latest, bend, undecided = window(before.points, pending, doubling)
-        horizon = latest.horizon + before.verdicts.horizon[pending]
-        verdicts = put(before.verdicts, latest._replace(horizon=horizon), pending)
-        verdicts = verdicts._replace(phase_paper=before.verdicts.phase_paper)
-        bends = put(before.bends, bend, pending)
-        return Windowed(points, verdicts, bends, undecided)
-
-    points, first, bends, undecided = window(points, np.arange(points.size), 0)
-    first = first._replace(horizon=first.horizon + scan.plan.transient)
-    last = phases.extended(
-        Windowed(points, first, bends, undecided),
-        longer,
-        lambda windowed: windowed.pending.size > 0,
-        scan.plan.max_doublings,
-        loop=phases.repeated,
-    )
-    verdicts = cycle_exponents.with_cycles(
-        scan.cycle,
-        scan.system,
-        points.params,
-        last.bends,
-        last.verdicts,
-        scan.rank,
-    )
-    return last.points, verdicts

@@ -28,11 +28,13 @@ from statmech_attn.batches import (
 )
 from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams.axes import Axes
+from statmech_attn.dynamics.diagrams.batch_times import batch_times, Times
 from statmech_attn.dynamics.diagrams.confirmation_rounds import (
     ConfirmationRounds,
     ends,
     REPEATS,
 )
+from statmech_attn.dynamics.diagrams.outcomes import Outcome, run
 from statmech_attn.dynamics.diagrams.points import Points, Verdicts
 from statmech_attn.dynamics.diagrams.refinement import Cells, Grid
 from statmech_attn.dynamics.diagrams.rows import (
@@ -45,7 +47,7 @@ from statmech_attn.dynamics.diagrams.rows import (
     tree_of,
     tree_rows,
 )
-from statmech_attn.dynamics.diagrams.stages import fitted, Outcome, run, Scan, Times
+from statmech_attn.dynamics.diagrams.stages import fitted, Scan
 from statmech_attn.dynamics.options import Confirm
 from statmech_attn.dynamics.phases import PHASES
 from statmech_attn.dynamics.tracing import program_digest
@@ -175,7 +177,7 @@ class GridWork(ConfirmationRounds, Computation):
     def pilot(self) -> Pilot:
         lanes = self.scan.lanes
         sample = self._at(self.axes, self._sample(lanes))
-        times = self.scan.pilot(sample, -(-self.most // lanes))
+        times = batch_times(self.scan, sample, -(-self.most // lanes))
         assumes = f"{times.unsettled:.2g} of the points need longer windows"
         again, points = self.diagram.again, self._most_points()
         return Pilot(

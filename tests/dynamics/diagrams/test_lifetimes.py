@@ -21,6 +21,7 @@ from statmech_attn.dynamics.diagrams import (
     Scan,
     variables,
 )
+from statmech_attn.dynamics.diagrams.batch_times import Times
 from statmech_attn.dynamics.diagrams.diagram import diagram
 from statmech_attn.dynamics.diagrams.doubtful_verdicts import edges, LOOKS, watched
 from statmech_attn.dynamics.diagrams.lifetimes import (
@@ -30,7 +31,6 @@ from statmech_attn.dynamics.diagrams.lifetimes import (
     left_late,
     still_transient,
 )
-from statmech_attn.dynamics.diagrams.stages import Times
 from statmech_attn.labels import Variable
 from statmech_attn.reporting import Silent
 from statmech_attn.scan import in_memory

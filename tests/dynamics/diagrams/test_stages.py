@@ -7,7 +7,7 @@ import pytest
 from statmech_attn import dmft, dynamics, studies
 from statmech_attn.batches import compilations, run_all, runtime, workers
 from statmech_attn.dynamics import PHASES
-from statmech_attn.dynamics.diagrams.stages import (
+from statmech_attn.dynamics.diagrams import (
     Plan,
     Points,
     run,
