@@ -285,6 +285,7 @@ KINDS = Rows(
             "response": "network:RESPONSE",
             "bifurcation": "network:BIFURCATION systems:BIFURCATION",
             "diagram": "files.rows:DIAGRAM",
+            "finite-size": "network:FINITE_SIZE",
             "continuation": "network:CONTINUATION systems:CONTINUATION",
             "monte-carlo": "network:MONTE_CARLO",
             "extensive": "extensive:ORDER_PARAMETERS",

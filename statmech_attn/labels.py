@@ -44,6 +44,7 @@ ENDINGS = {  # words, units (None: those of the quantity itself), symbol
     "_by_width": ("derivative in the logarithm of the width", None, "∂{}/∂ln N"),
     "_grid": ("values of the finest grid", None, "{}"),
     "_index": ("place on the finest grid", "1", "i({})"),
+    "_theory": ("by theory", None, "{} (theory)"),
     "_z": ("difference from the reference in standard errors", "1", "z({})"),
 }
 

@@ -10,11 +10,18 @@ from rich.console import Console
 from rich.table import Table
 
 from statmech_attn import kinds
-from statmech_attn.cli.tables import Content, formatted, Summary, titled
+from statmech_attn.cli.tables import (
+    Content,
+    formatted,
+    Summary,
+    titled,
+    with_error,
+)
 from statmech_attn.dmft import OBSERVABLES, SCORE_LIMIT
 from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.labels import counted, plural, rate, unit_of
 from statmech_attn.layout import AT_ONCE
+from statmech_attn.statistics import threshold
 from statmech_attn.storage import Info
 
 
@@ -209,6 +216,36 @@ def _response(dataset: xr.Dataset) -> Content:
             f"{float(most):.4g}",
         )
     yield table
+
+
+def _finite_size(dataset: xr.Dataset) -> Content:
+    """Spins over theory at every N and distance, and exponents beside theory."""
+    name = "passage_time" if "passage_time" in dataset else "mean_square"
+    yield (
+        f"{dataset.attrs['bifurcation']} at beta = {dataset.attrs['beta_c']:.8g}; "
+        f"theory holds there from N = {dataset.attrs['least_spins']:.4g} on"
+    )
+    value, error, theory = (dataset[name + x] for x in ("", "_stderr", "_theory"))
+    distances = [f"κ = {d:g}" for d in dataset.distance.values]
+    table = titled(f"{theory.long_name.split(':')[0]} over theory", ("N", *distances))
+    for n, *rows in zip(dataset.n_spins.values, value / theory, error / theory):
+        cells = (with_error(v, e) for v, e in zip(*rows, strict=True))
+        table.add_row(f"{n:.6g}", *cells)
+    yield table
+    table = titled("exponents of N", ("quantity", "measured", "theory"))
+    names = dataset.quantity.attrs["flag_meanings"].split()
+    for code, at in zip(dataset.quantity.values, range(dataset.sizes["quantity"])):
+        row = dataset.isel(quantity=at)
+        measured = with_error(row.exponent, row.exponent_stderr)
+        table.add_row(names[code], measured, f"{float(row.exponent_theory):.4f}")
+    yield table
+    z = dataset[f"{name}_z"].values
+    compared = int(np.isfinite(z).sum())
+    limit = threshold(max(compared, 1), dataset.attrs["runs"])
+    yield (
+        f"largest |z| {np.nanmax(np.abs(z), initial=0):.2f} of {compared} comparisons; "
+        f"up to {limit:.2f} is consistent with chance; -: outside the theory's limits"
+    )
 
 
 def _continuation(dataset: xr.Dataset) -> Content:
@@ -442,6 +479,10 @@ BIFURCATION = Summary(
     needs="phase",
 )
 RESPONSE = Summary(_response, "spectrum period multiplier")
+FINITE_SIZE = Summary(
+    _finite_size,
+    "mean_square* passage_time* exponent* quantity n_spins distance",
+)
 CONTINUATION = Summary(_continuation, "branch_* special_* degenerate_* {free} {second}")
 COMPARISON = Summary(
     _comparison,

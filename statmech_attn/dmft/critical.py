@@ -15,18 +15,21 @@ At a fold a state is left at the rate
     $\chi = -\epsilon\,(N^2 / D^2 b)^{1/3},$  $\epsilon = s\,\delta p$
 
 per iterate, which is that of Kramers far from it, and $\sqrt{\epsilon b}/\pi$ beyond.
+Its amplitude grows on the way out: b > 0.
 
     a, or |b|      of the normal form               `coefficient`
     m, or s        change with the parameter        `growth`
     D              diffusion of the amplitude       `diffusion`
+    l              its unit, (D/aN)^{1/4}           `length`
 """
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import ArrayLike, Complex, Float
-from scipy.special import airy
+from scipy.special import airy, erf
 
 from statmech_attn import presentation
 from statmech_attn.dmft.critical_mode import critical_mode
@@ -61,7 +64,7 @@ class CriticalFluctuations(eqx.Module):
         score: change of a logit of the attention with the amplitude, the largest.
         overlap: change of the semantic output overlaps, token after token.
         x: coordinates of the cycle at the bifurcation.
-        adjoint: left critical vector p.
+        vector, adjoint: right and left critical vectors q and p.
         drift: slope of the cycle in the parameter; NaN at a fold, which has none.
     """
 
@@ -75,6 +78,7 @@ class CriticalFluctuations(eqx.Module):
     score: float
     overlap: Complex[np.ndarray, "steps M"] | None
     x: Float[np.ndarray, " d"]
+    vector: Complex[np.ndarray, " d"]
     adjoint: Complex[np.ndarray, " d"]
     drift: Float[np.ndarray, " d"]
 
@@ -95,6 +99,7 @@ class CriticalFluctuations(eqx.Module):
             line=False,
         ),
         Variable("x", "coordinate", "a point of the cycle", line=False),
+        Variable("vector", "coordinate", "right critical vector", line=False),
         Variable("adjoint", "coordinate", "left critical vector", line=False),
         Variable("drift", "coordinate", "slope of the cycle", line=False),
     )
@@ -119,7 +124,7 @@ class CriticalFluctuations(eqx.Module):
             ValueError: a fold, or outside the limits of the theory.
         """
         self._require_limits(value, n_spins)
-        kappa, length = self._kappa(value, n_spins), self._length(n_spins)
+        kappa, length = self._kappa(value, n_spins), self.length(n_spins)
         y = np.asarray(amplitude) / length
         weight = np.abs(y) ** (self.components - 1) * np.exp(_exponent(y, kappa))
         total = _integrals(kappa, self.components)[0]
@@ -136,7 +141,7 @@ class CriticalFluctuations(eqx.Module):
         """
         self._require_limits(value, n_spins)
         total, second = _integrals(self._kappa(value, n_spins), self.components)
-        return self._length(n_spins) ** 2 * second / total
+        return self.length(n_spins) ** 2 * second / total
 
     def overlap_variance(self, value: ArrayLike, n_spins: ArrayLike):
         """Variance of the semantic output overlaps of every token, (steps, M, *batch).
@@ -168,6 +173,47 @@ class CriticalFluctuations(eqx.Module):
         if self.kind == "transcritical":
             return 2 * (noise * self.coefficient**2) ** (1 / 3) / speed
         return np.sqrt(self.coefficient * noise) / speed
+
+    def length(self, n_spins: ArrayLike):
+        """Unit of the amplitude at the bifurcation, (D / a N)^{1/4}, 1/3 at a fold.
+
+        Args:
+            n_spins: number of spins.
+        """
+        ratio = self.diffusion / (self.coefficient * np.asarray(n_spins, float))
+        return ratio ** (1 / 3 if self.kind in ESCAPES else 1 / 4)
+
+    def holds(self, value: ArrayLike, n_spins: ArrayLike):
+        """Whether the theory holds at a parameter and a number of spins.
+
+        Args:
+            value, n_spins: parameter and number of spins.
+        """
+        spread, rate = self._spread_and_rate(value, n_spins)
+        return (spread <= SCORE_LIMIT) & (rate <= NEAR)
+
+    def passage_time(
+        self, value: ArrayLike, n_spins: ArrayLike, start: float, end: float
+    ):
+        """Mean time in tokens from one amplitude beside a fold to a larger one.
+
+        Args:
+            value, n_spins: parameter and number of spins.
+            start, end: amplitudes, in units of `length`.
+
+        Raises:
+            ValueError: no fold, or outside the limits.
+        """
+        if self.kind != "fold":
+            raise ValueError(f"passage_time must be that of a fold; got a {self.kind}.")
+        self._require_limits(value, n_spins, bounded=False)
+        kappa = np.asarray(self._kappa(value, n_spins))[..., None]
+        high = 3 + (12 * np.maximum(-kappa, 0)) ** 0.25
+        s = high * (NODES + 1) / 2
+        ends = erf(s * (end - s**2 / 2)) - erf(s * (start - s**2 / 2))
+        weight = WEIGHTS * high / 2 * np.exp(-kappa * s**2 - s**6 / 12)
+        total = np.sqrt(np.pi) * (weight * ends).sum(-1)
+        return total * self.steps / (self.coefficient * self.length(n_spins))
 
     def escape_rate(self, value: ArrayLike, n_spins: ArrayLike):
         """Rate per token at which the state beside a fold is left, 1 / mean time.
@@ -211,18 +257,13 @@ class CriticalFluctuations(eqx.Module):
         control = self._control(value)
         return control if self.kind == "fold" else -(control**2) / 4 / self.coefficient
 
-    def _length(self, n_spins):
-        """Unit of the amplitude at the bifurcation."""
-        ratio = self.diffusion / (self.coefficient * np.asarray(n_spins, float))
-        return ratio ** (1 / 3 if self.kind in ESCAPES else 1 / 4)
-
     def _kappa(self, value, n_spins):
         """Distance in units of the rounding."""
-        return self._control(value) / (self.coefficient * self._length(n_spins) ** 2)
+        return self._control(value) / (self.coefficient * self.length(n_spins) ** 2)
 
     def _spread_and_rate(self, value, n_spins):
         """What must be small: the spread of a logit, and rates per iterate."""
-        length, a = self._length(n_spins), self.coefficient
+        length, a = self.length(n_spins), self.coefficient
         if self.kind in ESCAPES:
             size = np.sqrt(length**2 + np.abs(self._drive(value)) / a)
             return self.score * size, 2 * a * size
@@ -237,8 +278,8 @@ class CriticalFluctuations(eqx.Module):
                 f"kind: every state at a {self.kind} is left, so that none is "
                 "stationary; take escape_rate."
             )
-        spread, rate = map(np.max, self._spread_and_rate(value, n_spins))
-        if not (spread <= SCORE_LIMIT and rate <= NEAR):
+        if not np.all(self.holds(value, n_spins)):
+            spread, rate = map(np.max, self._spread_and_rate(value, n_spins))
             raise ValueError(
                 "n_spins must be larger, or value nearer: a logit spreads by up to "
                 f"{spread:.2g} (at most {SCORE_LIMIT}) and the multiplier changes by "
@@ -301,8 +342,6 @@ def critical_fluctuations(
     else:
         raise ValueError("noise must be given for a map that is no dmft.strobe.")
     sign = -1 if form.name == "period_doubling" else 1
-    if form.name in ESCAPES:
-        sign = np.sign(form.coefficient)
     return CriticalFluctuations(
         kind=form.name,
         value=float(special.value),
@@ -314,13 +353,14 @@ def critical_fluctuations(
         score=score,
         overlap=overlap,
         x=special.x,
+        vector=np.asarray(form.vector, complex),
         adjoint=np.asarray(form.adjoint, complex),
         drift=form.drift,
     )
 
 
 def _known_form(special: SpecialPoint) -> NormalForm:
-    """The normal form, where it tells what happens."""
+    """The normal form, where it tells what happens; at a fold with b > 0."""
     form = special.form
     if form is None:
         raise ValueError(
@@ -336,6 +376,14 @@ def _known_form(special: SpecialPoint) -> NormalForm:
         raise ValueError(
             f"special must be supercritical: at a subcritical {form.name} no "
             "amplitude is stationary."
+        )
+    if form.name in ESCAPES and form.coefficient < 0:
+        return replace(
+            form,
+            coefficient=-form.coefficient,
+            speed=-form.speed,
+            vector=-form.vector,
+            adjoint=-form.adjoint,
         )
     return form
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from statmech_attn.montecarlo.extensive_samples import (
         ExtensiveSamples as ExtensiveSamples,
     )
+    from statmech_attn.montecarlo.finite_size import FiniteSizes as FiniteSizes
     from statmech_attn.montecarlo.irreversibility import (
         compare_entropy_production as compare_entropy_production,
         entropy_production as entropy_production,

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from statmech_attn.plotting.response import response_curves
     from statmech_attn.plotting.selection import evidence_and_validation
     from statmech_attn.plotting.several_sets import accuracy_on_sets
+    from statmech_attn.plotting.size_scaling import finite_size_collapse
     from statmech_attn.plotting.style import (
         DOUBLE,
         FORMATS,
@@ -144,6 +145,7 @@ __all__ = [
     "extensive_agreement",
     "finite_series",
     "finite_size",
+    "finite_size_collapse",
     "finite_width",
     "FORMATS",
     "growth",

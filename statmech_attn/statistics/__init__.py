@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         limit_difference as limit_difference,
         linear_until as linear_until,
         log_spread_error as log_spread_error,
+        power_law as power_law,
         Slope as Slope,
         spread_ratio as spread_ratio,
         spread_slope as spread_slope,

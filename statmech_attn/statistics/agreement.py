@@ -285,6 +285,29 @@ def bias_slope(n_spins, difference, stderr, used, axes: tuple[int, ...]) -> Slop
     return Slope(*np.array(fits).T)
 
 
+def power_law(n_spins, values, stderr) -> Slope:
+    """Exponent of a power law in N, by weighted least squares in ln N.
+
+    NaN with fewer than two N at which a value and its error are known.
+
+    Args:
+        n_spins: (K,).
+        values: positive, NaN where they do not count, (K, *batch).
+        stderr: their standard errors.
+
+    Returns:
+        `Slope`: the exponent and its standard error.
+
+    Example:
+        >>> import numpy as np
+        >>> n = np.array([100, 1000, 10_000])
+        >>> slope = power_law(n, 3 / np.sqrt(n), 0.1 / np.sqrt(n))
+        >>> print(slope.value.round(3), slope.stderr.round(4))
+        -0.5 0.0102
+    """
+    return _power(n_spins, np.log(values), stderr / values)
+
+
 def _common(used, axes):
     """Which N take part (K, *batch, kept), and entries used at all of those."""
     part = used.any(axis=axes, keepdims=True)

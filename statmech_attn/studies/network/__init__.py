@@ -44,6 +44,15 @@ CONTINUATION = Kind(
     rows="branch point",
     padding="arclength",
 )
+FINITE_SIZE = Kind(
+    "finite-size",
+    table=f"{_HERE}.finite_size_table:FiniteSizeStudy",
+    work=f"{_HERE}.finite_size:work",
+    variables="statmech_attn.montecarlo.finite_size:VARIABLES",
+    summary=f"{_SUMMARY}:FINITE_SIZE",
+    pictures="size_scaling",
+    rows="beta",
+)
 BASINS = Kind(
     "basins",
     table=f"{_HERE}.basins_table:BasinsStudy",

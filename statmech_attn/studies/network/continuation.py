@@ -47,7 +47,7 @@ def work(study: ContinuationStudy) -> continuation.DiagramPlan:
     Raises:
         ValueError: an impossible setting.
     """
-    return diagram(study, _of_network(study))
+    return diagram(study, network_source(study))
 
 
 def diagram(study: Followed, source: Source) -> continuation.DiagramPlan:
@@ -76,8 +76,8 @@ def diagram(study: Followed, source: Source) -> continuation.DiagramPlan:
     )
 
 
-def _of_network(study: ContinuationStudy) -> Source:
-    """The stroboscopic map of a network."""
+def network_source(study: Any) -> Source:
+    """The stroboscopic map of a network, of a study that is `Followed`."""
     model, options = models.model(study.network), study.run
     net = model.net
     values = models.defaults(dict(study.parameters), model.file)

@@ -1,0 +1,61 @@
+"""Finite-size studies of a network: spins at a bifurcation that continuation finds."""
+
+import jax
+
+from statmech_attn.dmft import critical_fluctuations, CriticalFluctuations
+from statmech_attn.dynamics import continuation
+from statmech_attn.montecarlo import FiniteSizes
+from statmech_attn.studies.network import models
+from statmech_attn.studies.network.continuation import diagram, network_source
+from statmech_attn.studies.network.finite_size_table import FiniteSizeStudy
+
+
+def work(study: FiniteSizeStudy) -> FiniteSizes:
+    """The points that a study asks for, around the bifurcation that it finds.
+
+    Raises:
+        ValueError: an impossible setting, or no such bifurcation, in one line.
+    """
+    source, run = network_source(study), study.run
+    model = models.model(study.network)
+    return FiniteSizes(
+        jax.random.key(run.seed),
+        model.net,
+        model.patterns,
+        _law(study, diagram(study, source).follow()),
+        gamma=source.values["gamma"],
+        epsilon=source.values["epsilon"],
+        n_spins=run.n_spins,
+        distances=run.distances,
+        runs=run.runs,
+        samples=run.samples,
+        warmup=run.warmup,
+        duration=run.duration,
+        horizon=run.horizon,
+        about={"start": source.about["start"]},
+    )
+
+
+def _law(
+    study: FiniteSizeStudy, found: continuation.BifurcationDiagram
+) -> CriticalFluctuations:
+    """The law at the bifurcation that is asked for."""
+    kind, number = study.run.bifurcation, study.run.number
+    known = (
+        [kind] if kind else ["neimark_sacker", "period_doubling", "pitchfork", "fold"]
+    )
+    places = [
+        (branch.problem, special)
+        for branch in found.branches
+        for special in branch.special
+        if special.kind in known
+    ]
+    if len(places) < number:
+        bounds = study.parameters.free["beta"]
+        seen = ", ".join(f"{s.kind} at {s.value:.6g}" for s in found.special)
+        raise ValueError(
+            f"run.bifurcation: no {kind or 'bifurcation'} of number {number} on the "
+            f"branch from beta = {bounds.start:g} to {bounds.stop:g}; there is "
+            f"{seen or 'none at all'}."
+        )
+    return critical_fluctuations(*places[number - 1])

@@ -1,0 +1,74 @@
+"""Tables of the studies of finite size at a bifurcation of a network."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from statmech_attn.options import Count, Positive
+from statmech_attn.studies.network.continuation_table import (
+    BoundsSpec,
+    ContinuationRun,
+    Followed,
+)
+from statmech_attn.studies.network.tables import DmftStudy
+
+
+class FiniteSizeRun(ContinuationRun, frozen=True):
+    """The bifurcation on the branch of a cycle, and spins around it.
+
+    Times in which the amplitude relaxes are those at the bifurcation, (N / a D)^(1/2)
+    iterates; at a fold there are passages in their place.
+
+    Attributes:
+        bifurcation: kind that is looked for; the first one of any kind when left out.
+        number: which of those of this kind, from 1, along the branch.
+        n_spins: numbers N of spins.
+        distances: from the bifurcation, in units of the width over which N spins round
+            it, 0 among them; positive where the new orbit is, or no state is left.
+        runs: independent runs of every N and distance.
+        samples: amplitudes of a run.
+        warmup: times in which the amplitude relaxes that are left out.
+        duration: such times over which amplitudes are taken.
+        horizon: predicted times after which every run must have passed a fold.
+    """
+
+    bifurcation: (
+        Literal["neimark_sacker", "period_doubling", "pitchfork", "fold"] | None
+    ) = None
+    number: Count = 1
+    n_spins: Annotated[list[Count], Field(min_length=1, examples=[[99_999, 999_999]])]
+    distances: Annotated[list[float], Field(min_length=1)] = [-2.0, -1.0, 0.0, 1.0, 2.0]
+    runs: Annotated[int, Field(ge=2)] = 32
+    samples: Count = 400
+    warmup: Positive = 4.0
+    duration: Positive = 20.0
+    horizon: Annotated[float, Field(ge=1)] = 40.0
+
+
+class FiniteSizeStudy(Followed, DmftStudy, frozen=True):
+    """Spins at a bifurcation in beta, for several N, beside the law without a fit."""
+
+    template: ClassVar[Mapping[str, Any]] = {
+        "parameters.beta": {"start": 1.2, "stop": 1.25}
+    }
+
+    kind: Literal["finite-size"]
+    parameters: BoundsSpec
+    run: FiniteSizeRun
+    curves: ClassVar[None] = None
+
+    @property
+    def free(self):
+        return self.parameters.free
+
+    @model_validator(mode="after")
+    def _in_beta(self):
+        if "beta" not in self.free or self.parameters.redrawn is not None:
+            raise ValueError(
+                "parameters: a finite-size study takes beta as { start, stop }, and "
+                "spins that are all redrawn"
+            )
+        if 0.0 not in self.run.distances:
+            raise ValueError("run.distances must hold 0, the bifurcation")
+        return self
