@@ -77,7 +77,9 @@ def small(seed: int, opposite: float) -> dmft.Patterns:
     return dmft.site_classes(signs, positional=rng.choice([-1.0, 1.0], (4, 2, 2)))
 
 
-def spins(patterns, net, gamma, epsilon, start, end, *, n_spins, **how) -> xr.Dataset:
+def spins(
+    patterns, net, gamma, epsilon, start, end, *, n_spins, runs, **how
+) -> xr.Dataset:
     """Spins at the first bifurcation on the way from a state at beta to another beta.
 
     N are the nearest that the classes divide.
@@ -100,9 +102,18 @@ def spins(patterns, net, gamma, epsilon, start, end, *, n_spins, **how) -> xr.Da
     law = dmft.critical_fluctuations(problem, special)
     print(law)
     whole = [round(n / net.n_classes) * net.n_classes for n in n_spins]
-    key = jax.random.key(0)
-    given = {"gamma": gamma, "epsilon": epsilon, "n_spins": whole} | how
-    return montecarlo.FiniteSizes(key, net, patterns, law, **given).compute()
+    points = montecarlo.FiniteSizes(
+        jax.random.key(0),
+        net,
+        patterns,
+        law,
+        montecarlo.CriticalSampling(runs=runs),
+        gamma=gamma,
+        epsilon=epsilon,
+        n_spins=whole,
+        **how,
+    )
+    return points.compute()
 
 
 def tell(name: str, dataset: xr.Dataset) -> None:

@@ -279,6 +279,9 @@ GROWING_SPINS = Study(
 GROWING_COMPARED = Comparison(GROWING, GROWING_SPINS, "extensive_agreement.h5")
 CROSSTALK = Kept("crosstalk")
 RESPONSES = Study("analysis/response.toml")
+CRITICAL_SPINS = Study(
+    "analysis/finite_size.toml", ("run.n_spins=[29997, 99999, 299997]", "run.runs=16")
+)
 CAPACITIES = Study(
     "analysis/capacity.toml",
     ("parameters.beta=[5.0, 2.5]", "parameters.gamma.num=4", "run.contexts=[1, 2]"),
@@ -321,6 +324,7 @@ DYNAMICS = (
         "02_poclopez_aguilera",
     ),
     Row("response_curves", [RESPONSES], tutorial="15_arrow_of_time"),
+    Row("finite_size_collapse", [CRITICAL_SPINS], tutorial="15_arrow_of_time"),
     Row("running_lyapunov", [RUNNING], tutorial="02_poclopez_aguilera"),
     Row("continuation_diagram", PE5, tutorial="05_continuation"),
     Row("branches", PE5[1:], tutorial="05_continuation"),

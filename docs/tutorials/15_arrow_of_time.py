@@ -131,7 +131,7 @@ rest = continuation.find_cycle(problem, jnp.zeros(net.dimension), 1.2)
 branch = continuation.follow_cycle(problem, rest.x, 1.2, within=(1.2, 1.25)).run()
 law = dmft.critical_fluctuations(problem, branch.special[0])
 print(law)
-for n_spins in (10**4, 10**6, 10**8):
+for n_spins in (10**5, 10**7, 10**9):
     print(
         f"N = {n_spins:.0e}: rounded over {law.rounding(n_spins):.1e} in β, "
         f"standard deviation of the first overlap at the point "
@@ -140,8 +140,9 @@ for n_spins in (10**4, 10**6, 10**8):
 
 # %%
 # A hundred times as many spins round the transition ten times less, and fluctuate only
-# :math:`100^{1/4} = 3.2` times less.  Simulations of :math:`10^4` to :math:`10^8` spins
-# follow this law; :doc:`/theory/critical_fluctuations` shows them.
+# :math:`100^{1/4} = 3.2` times less.  Simulations of up to :math:`10^8` spins follow
+# this law; :doc:`/theory/critical_fluctuations` shows them, and a study of
+# ``kind = "finite-size"`` makes more.
 
 # %%
 # Where to go next

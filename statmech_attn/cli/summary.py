@@ -223,7 +223,7 @@ def _finite_size(dataset: xr.Dataset) -> Content:
     name = "passage_time" if "passage_time" in dataset else "mean_square"
     yield (
         f"{dataset.attrs['bifurcation']} at beta = {dataset.attrs['beta_c']:.8g}; "
-        f"theory holds there from N = {dataset.attrs['least_spins']:.4g} on"
+        f"theory holds there from N = {dataset.attrs['least_spins']:.6g} on"
     )
     value, error, theory = (dataset[name + x] for x in ("", "_stderr", "_theory"))
     distances = [f"κ = {d:g}" for d in dataset.distance.values]
@@ -241,7 +241,7 @@ def _finite_size(dataset: xr.Dataset) -> Content:
     yield table
     z = dataset[f"{name}_z"].values
     compared = int(np.isfinite(z).sum())
-    limit = threshold(max(compared, 1), dataset.attrs["runs"])
+    limit = threshold(max(compared, 1), int(dataset.attrs["runs"]))
     yield (
         f"largest |z| {np.nanmax(np.abs(z), initial=0):.2f} of {compared} comparisons; "
         f"up to {limit:.2f} is consistent with chance; -: outside the theory's limits"

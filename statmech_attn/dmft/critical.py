@@ -33,13 +33,13 @@ from scipy.special import airy, erf
 
 from statmech_attn import presentation
 from statmech_attn.dmft.critical_mode import critical_mode
-from statmech_attn.dmft.fluctuations import SCORE_LIMIT
 from statmech_attn.dmft.stroboscopic_map import StroboscopicMap
 from statmech_attn.dynamics.continuation import NormalForm, Problem, SpecialPoint
 from statmech_attn.labels import Variable
 
 
 ESCAPES = "fold", "transcritical"
+SPREAD = 0.25  # standard deviation of a logit of the attention, at most
 APART = 1e-6  # of other multipliers, from the unit circle
 NEAR = 0.1  # of the critical multiplier: distances and rates per iterate at most
 DEPTH = 160.0  # weights below e^(-DEPTH / 4) of the largest are left out
@@ -110,7 +110,7 @@ class CriticalFluctuations(eqx.Module):
         """Number of spins from which the theory holds at the bifurcation."""
         spread, rate = self._spread_and_rate(self.value, 1)
         powers = (3, 3) if self.kind in ESCAPES else (4, 2)
-        least = (spread / SCORE_LIMIT) ** powers[0], (rate / NEAR) ** powers[1]
+        least = (spread / SPREAD) ** powers[0], (rate / NEAR) ** powers[1]
         return float(np.ceil(max(least)))
 
     def density(self, amplitude: ArrayLike, value: ArrayLike, n_spins: ArrayLike):
@@ -190,7 +190,7 @@ class CriticalFluctuations(eqx.Module):
             value, n_spins: parameter and number of spins.
         """
         spread, rate = self._spread_and_rate(value, n_spins)
-        return (spread <= SCORE_LIMIT) & (rate <= NEAR)
+        return (spread <= SPREAD) & (rate <= NEAR)
 
     def passage_time(
         self, value: ArrayLike, n_spins: ArrayLike, start: float, end: float
@@ -282,7 +282,7 @@ class CriticalFluctuations(eqx.Module):
             spread, rate = map(np.max, self._spread_and_rate(value, n_spins))
             raise ValueError(
                 "n_spins must be larger, or value nearer: a logit spreads by up to "
-                f"{spread:.2g} (at most {SCORE_LIMIT}) and the multiplier changes by "
+                f"{spread:.2g} (at most {SPREAD}) and the multiplier changes by "
                 f"{rate:.2g} (at most {NEAR}); at {self.value:.6g} the theory holds "
                 f"from {self.least_spins:.3g} spins on."
             )

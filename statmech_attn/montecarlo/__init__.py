@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Transition as Transition,
     )
     from statmech_attn.montecarlo.options import (
+        CriticalSampling as CriticalSampling,
         SampledRecall as SampledRecall,
         Sampling as Sampling,
     )

@@ -26,6 +26,7 @@ from jaxtyping import Array, Key
 from statmech_attn import dmft
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.collapsed import class_counts, draw_counts
+from statmech_attn.montecarlo.options import CriticalSampling
 from statmech_attn.montecarlo.randomness import address
 from statmech_attn.montecarlo.run_blocks import sampled_step
 from statmech_attn.montecarlo.simulation import point_keys
@@ -88,15 +89,11 @@ class FiniteSizes(Points):
         net: the network, as `dmft.network` builds it.
         patterns: those from which the network was built.
         law: of the bifurcation, as `dmft.critical_fluctuations` gives it.
+        sampling: runs, and what is taken of each.
         gamma: inverse temperature of attention.
         epsilon: weight of the positional part.
         n_spins: numbers N of spins, divisible by the class fractions.
         distances: from the bifurcation in units of the rounding, 0 among them.
-        runs: independent runs of every point.
-        samples: amplitudes of a run.
-        warmup: times in which the amplitude relaxes that are left out.
-        duration: such times over which amplitudes are taken.
-        horizon: predicted times after which every run must have passed a fold.
         about: attributes of the file.
 
     Raises:
@@ -113,8 +110,9 @@ class FiniteSizes(Points):
         >>> rest = continuation.follow_cycle(problem, jnp.zeros(1), 0.5, within=(0, 2))
         >>> law = dmft.critical_fluctuations(problem, rest.run().special[0])
         >>> spins = FiniteSizes(
-        ...     jax.random.key(0), net, patterns, law, gamma=1.0, epsilon=0.0,
-        ...     n_spins=[10_000, 100_000], distances=[0.0], runs=8, samples=40)
+        ...     jax.random.key(0), net, patterns, law,
+        ...     CriticalSampling(runs=8, samples=40), gamma=1.0, epsilon=0.0,
+        ...     n_spins=[10_000, 100_000], distances=[0.0])
         >>> dataset = spins.compute()
         >>> dataset.mean_square.sizes, bool((abs(dataset.mean_square_z) < 5).all())
         (Frozen({'n_spins': 2, 'distance': 1}), True)
@@ -129,20 +127,15 @@ class FiniteSizes(Points):
         net: dmft.Network,
         patterns: dmft.Patterns,
         law: dmft.CriticalFluctuations,
+        sampling: CriticalSampling = CriticalSampling(),
         *,
         gamma: float,
         epsilon: float,
         n_spins: Sequence[int],
         distances: Sequence[float] = (-2.0, -1.0, 0.0, 1.0, 2.0),
-        runs: int = 32,
-        samples: int = 400,
-        warmup: float = 4.0,
-        duration: float = 20.0,
-        horizon: float = 40.0,
         about: Mapping[str, Any] = {},
     ):
-        require_least(2, runs=runs)
-        require_least(1, samples=samples, sizes=len(n_spins), horizon=horizon)
+        require_least(1, sizes=len(n_spins))
         net.check_patterns(patterns)
         if law.kind == "transcritical":
             raise ValueError("law must not be that of a transcritical point.")
@@ -157,12 +150,10 @@ class FiniteSizes(Points):
                 f"n_spins must reach {law.least_spins:.6g}, from which the theory "
                 f"holds at the bifurcation; got {max(n_spins)} at most."
             )
-        self.key, self.net, self.law = key, net, law
+        self.key, self.net, self.law, self.sampling = key, net, law, sampling
         self.gamma, self.epsilon = float(gamma), float(epsilon)
-        self.runs, self.samples, self.horizon = runs, samples, horizon
-        self.warmup, self.duration = warmup, duration
         self.axes = {
-            "n_spins": np.array(sorted(set(n_spins))),
+            "n_spins": sorted(set(n_spins)),
             "distance": np.array(sorted(set(distances)), float),
         }
         self.numbers = ("passage_time" if law.kind == "fold" else "mean_square",)
@@ -176,8 +167,10 @@ class FiniteSizes(Points):
         law = self.law
         beta = law.value + distance * self._side * float(law.rounding(n))
         high, low = point_keys(self.key, np.array([number]), (1,))
-        lanes = address((high, low), jnp.arange(self.runs))
-        params = dmft.parameters(np.full(self.runs, beta), self.gamma, self.epsilon)
+        lanes = address((high, low), jnp.arange(self.sampling.runs))
+        params = dmft.parameters(
+            np.full(self.sampling.runs, beta), self.gamma, self.epsilon
+        )
         given = params, lanes, jnp.asarray(self._counts[place["n_spins"]], float)
         measure = self._times if self.law.kind == "fold" else self._amplitudes
         return {"beta": beta} | measure(n, beta, given, tick)
@@ -196,7 +189,7 @@ class FiniteSizes(Points):
             "beta_c": law.value,
             **{n: getattr(law, n) for n in ("coefficient", "growth", "diffusion")},
             "least_spins": law.least_spins,
-            "runs": self.runs,
+            "runs": self.sampling.runs,
             **self._about,
         }
 
@@ -210,7 +203,7 @@ class FiniteSizes(Points):
     def derived(self, columns: Contents) -> Contents:
         """Scaled values with their theory, sizes at the bifurcation and exponents."""
         (name,), law = self.numbers, self.law
-        n, distance = self.axes["n_spins"], self.axes["distance"]
+        n, distance = np.array(self.axes["n_spins"]), self.axes["distance"]
         _, power = SCALED[name]
         for part in (name, f"{name}_stderr"):
             dims, values = columns[part]
@@ -236,7 +229,7 @@ class FiniteSizes(Points):
         the bifurcation, from the nearest distances on both sides.  N for which the
         theory does not hold take no part in exponents.
         """
-        (name,), n = self.numbers, self.axes["n_spins"]
+        (name,), n = self.numbers, np.array(self.axes["n_spins"])
         parts = name, f"{name}_stderr", f"{name}_theory"
         value, error, theory = (columns[part][1] for part in parts)
         of_distance, of_size = SCALED[name]
@@ -267,28 +260,28 @@ class FiniteSizes(Points):
             return np.full((2, len(value)), np.nan)
         below, at, above = (self._at(d) for d in (-both[0], 0.0, both[0]))
         rise = value[:, above] - value[:, below]
-        unit = self.law.rounding(self.axes["n_spins"])
+        unit = self.law.rounding(np.array(self.axes["n_spins"]))
         width = 2 * both[0] * unit * np.abs(value[:, at] / rise)
         of_rise = np.hypot(error[:, above], error[:, below]) / rise
         return width, width * np.hypot(of_rise, error[:, at] / value[:, at])
 
     def _amplitudes(self, n, beta: float, given, tick: Tick) -> dict[str, Any]:
         """Moments and the density of the amplitude, with errors from the runs."""
-        law = self.law
+        law, how = self.law, self.sampling
         relaxation = 1 / (abs(law.growth) * float(law.rounding(n)))
-        stride = max(round(self.duration * relaxation / self.samples), 1) * law.steps
-        skipped = math.ceil(self.warmup * self.samples / self.duration)
+        stride = max(round(how.duration * relaxation / how.samples), 1) * law.steps
+        skipped = math.ceil(how.warmup * how.samples / how.duration)
         parts, state = [], self._state(given[0], law.x)
-        for first in range(0, skipped + self.samples, PIECE):
+        for first in range(0, skipped + how.samples, PIECE):
             state, part = _windows(self.net, *given, state, first, stride)
             parts.append(np.asarray(part))
-            tick(PIECE / (skipped + self.samples + PIECE))
-        windows = np.concatenate(parts)[skipped : skipped + self.samples]
+            tick(PIECE / (skipped + how.samples + PIECE))
+        windows = np.concatenate(parts)[skipped : skipped + how.samples]
         z = law.amplitude(np.moveaxis(windows, 1, 0), beta)
         squares, y = (np.abs(z) ** 2).mean(0), z * n**0.25
         y, edges = np.abs(y) if law.components == 2 else y, self._edges(BINS)
         counted = np.stack([np.histogram(run, edges)[0] for run in y.T], 1)
-        density = counted / self.samples / np.diff(edges)[:, None]
+        density = counted / how.samples / np.diff(edges)[:, None]
         theory, expected = np.nan, np.full(BINS, np.nan)
         if law.holds(beta, n):
             theory = float(law.mean_square(beta, n))
@@ -312,8 +305,9 @@ class FiniteSizes(Points):
         projection = law.adjoint.real
         level = projection @ law.x + end
         state = self._state(given[0], law.x + start * law.vector.real)
-        carry = state, 0, jnp.zeros(self.runs)
-        for stop in range(1, round(self.horizon) + 1):
+        carry = state, 0, jnp.zeros(self.sampling.runs)
+        longest = self.sampling.horizon
+        for stop in range(1, round(longest) + 1):
             last = stop * max(turns, 1)
             line = projection, level
             carry = _passages(self.net, *given, carry, line, law.steps, last)
@@ -322,9 +316,9 @@ class FiniteSizes(Points):
                 break
         else:
             raise ValueError(
-                f"horizon: {(times == 0).sum()} of {self.runs} runs at N = {n} and "
-                f"beta = {beta:.6g} have not passed the fold after {self.horizon:g} "
-                "predicted times; the states are not those of the theory."
+                f"horizon: {(times == 0).sum()} of {len(times)} runs at N = {n} and beta "
+                f"= {beta:.6g} have not passed the fold after {longest:g} predicted "
+                "times; the states are not those of the theory."
             )
         theory = np.nan
         if law.holds(beta, n):

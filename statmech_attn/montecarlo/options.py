@@ -7,7 +7,7 @@ from annotated_types import Ge
 
 from statmech_attn.bpkr import estimates
 from statmech_attn.dmft import extensive
-from statmech_attn.options import Count
+from statmech_attn.options import Count, Options, Positive
 
 
 class Sampling(NamedTuple):
@@ -43,3 +43,24 @@ class SampledRecall(extensive.Recall):
 
     samples: Annotated[int, Ge(2)] = 20
     runs: Count = 1
+
+
+@dataclass(frozen=True)
+class CriticalSampling(Options):
+    """How spins are sampled at a bifurcation, in times of the law there.
+
+    An amplitude relaxes in (N / a D)^(1/2) iterates of the map.
+
+    Attributes:
+        runs: independent runs of every N and distance.
+        samples: amplitudes of a run.
+        warmup: times in which the amplitude relaxes that are left out.
+        duration: such times over which amplitudes are taken.
+        horizon: predicted times after which every run must have passed a fold.
+    """
+
+    runs: Annotated[int, Ge(2)] = 32
+    samples: Count = 400
+    warmup: Positive = 4.0
+    duration: Positive = 20.0
+    horizon: Annotated[float, Ge(1)] = 40.0

@@ -237,6 +237,36 @@ def test_rates_of_escape_are_those_of_the_diffusion():
         assert crossing.escape_rate(value, n) == pytest.approx(expected, rel=1e-9)
 
 
+def test_a_passage_between_two_amplitudes_takes_its_time():
+    """The double integral of the diffusion, and the escape where both are far away."""
+    law, n = law_of("fold"), 10**8
+    unit = law.coefficient * law.length(n)
+    for kappa, (start, end) in ((-1.5, (-3, 3)), (0.0, (-1, 0.5)), (2.0, (0, 4))):
+        value = kappa * law.rounding(n)
+        inside = lambda z, y, k=kappa: np.exp(k * (z - y) + (z**3 - y**3) / 3)
+        expected, _ = dblquad(inside, start, end, lambda y: -8.0, lambda y: y)
+        time = float(law.passage_time(value, n, start, end))
+        assert time * unit == pytest.approx(expected, rel=1e-6)
+        wide = law.passage_time(value, n, -1e5, 1e5) * law.escape_rate(value, n)
+        assert wide == pytest.approx(1, abs=3e-5)
+    with pytest.raises(ValueError, match="that of a fold; got a pitchfork"):
+        law_of("pitchfork").passage_time(0.0, n, -3, 3)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_amplitudes_beside_a_fold_grow_on_the_way_out(sign):
+    """Whichever way the map bends."""
+    step = lambda x, p: x + p["mu"] + sign * 2 * x**2
+    problem = Problem(step, jnp.zeros(1), {"mu": 0.0}, "mu")
+    rest = np.array([-sign * np.sqrt(0.025)])
+    special = first_special(problem, rest, -sign * 0.05, sign * 0.05)
+    law = dmft.critical_fluctuations(problem, special, np.eye(1))
+    assert np.sign(law.growth) == sign and law.coefficient == pytest.approx(2)
+    x = np.array([[sign * 0.1, sign * 0.2]])
+    assert law.amplitude(x) == pytest.approx([0.1, 0.2], rel=1e-6)
+    assert law.vector @ law.adjoint == pytest.approx(1)
+
+
 def folded():
     """One pattern, one token, and a code that pulls the other way: a spinodal."""
     signs, code = np.ones((4, 1, 1)), -np.ones((4, 1, 1))
@@ -381,8 +411,9 @@ def test_a_result_is_shown_and_stored():
 def test_few_spins_and_distances_are_refused_with_the_limit():
     _, _, problem, special = published()
     law = dmft.critical_fluctuations(problem, special)
-    with pytest.raises(ValueError, match="from 8.65e\\+03 spins on"):
-        law.mean_square(law.value, 8000)
+    with pytest.raises(ValueError, match="from 1.79e\\+04 spins on"):
+        law.mean_square(law.value, 17_000)
+    assert law.holds(law.value, np.array([17_000, 18_000])).tolist() == [False, True]
     law.mean_square(law.value, law.least_spins)
     with pytest.raises(ValueError, match="multiplier"):
         law_of("pitchfork").density(0.1, 0.2, 10**9)

@@ -95,6 +95,55 @@ def responded() -> xr.Dataset:
     )
 
 
+def of_sizes(name, quantity, coordinates=(), **more) -> xr.Dataset:
+    """Spins at a bifurcation for two N and three distances; one is out of limits."""
+    n, distance, curve = [9999, 10**6], np.array([-1.0, 0.0, 1.0]), np.arange(5.0)
+    each, shape = ("n_spins", "distance"), (2, 3)
+    theory = np.full(shape, 0.5)
+    theory[0, 2] = np.nan
+    ones, powers = np.ones(shape), np.array([[1.0, np.nan], [0.1, 0.3]])
+    sizes = {"": powers, "_stderr": 0.1 * powers, "_theory": powers}
+    values = {
+        f"scaled_{name}": (each, ones),
+        f"scaled_{name}_stderr": (each, 0.1 * ones),
+        f"{name}_theory": (each, theory),
+        "scaled_beta": (("distance",), distance),
+        "curve_beta": (("curve",), curve - 2),
+        "curve_theory": (("curve",), 1 + curve / 9),
+        **{f"size{x}": (("n_spins", "quantity"), y) for x, y in sizes.items()},
+        "exponent": (("quantity",), [-0.26, np.nan]),
+        "exponent_stderr": (("quantity",), [0.01, np.nan]),
+        "exponent_theory": (("quantity",), [-0.25, -0.5]),
+    }
+    places = {"n_spins": n, "distance": distance, "quantity": quantity}
+    attributes = {"kind": "finite-size", "beta_c": 1.24, "runs": 8, "context": 4}
+    places |= dict(coordinates)
+    dataset = table("finite-size").labelled(values | more, places)
+    return dataset.assign_attrs(attributes)
+
+
+@pytest.fixture
+def critical() -> xr.Dataset:
+    """Amplitudes at a doubling, whose rounding has no exponent."""
+    amplitude, shape = np.linspace(-1, 1, 4), (2, 3, 4)
+    over = ("n_spins", "distance", "amplitude")
+    return of_sizes(
+        "mean_square",
+        [0, 2],
+        {"amplitude": amplitude},
+        density=(over, np.ones(shape)),
+        density_stderr=(over, np.full(shape, 0.1)),
+        curve_amplitude=(("curve",), np.linspace(-1, 1, 5)),
+        curve_density=(("curve",), np.ones(5)),
+    ).assign_attrs(bifurcation="period_doubling")
+
+
+@pytest.fixture
+def passing() -> xr.Dataset:
+    """Times at a fold."""
+    return of_sizes("passage_time", [1, 2]).assign_attrs(bifurcation="fold")
+
+
 @pytest.fixture
 def branches() -> xr.Dataset:
     """A cycle that doubles at beta = 1.2 and turns at 1.35; a curve of both kinds."""

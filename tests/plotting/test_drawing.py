@@ -17,6 +17,8 @@ EXPECTED = {
     "plane": {"phase_diagram", "entropy_production"},
     "refined_plane": {"phase_diagram"},
     "responded": {"response"},
+    "critical": {"finite_size"},
+    "passing": {"finite_size"},
     "orbits": {"trajectories", "spectra", "planes"},
     "measured": {"running_lyapunov"},
     "simulation": {"simulation"},

@@ -39,6 +39,7 @@ PANELS = {  # of every function, for the data that it is given here
     "exponent_map": (1, "plane"),
     "extensive_agreement": (2, "growing_compared"),
     "finite_series": (3, "indicated"),
+    "finite_size_collapse": (3, "critical"),
     "finite_size": (4, "simulation"),
     "finite_width": (3, "side_by_side"),
     "growth": (4, "grown"),

@@ -4,10 +4,11 @@ import jax
 
 from statmech_attn.dmft import critical_fluctuations, CriticalFluctuations
 from statmech_attn.dynamics import continuation
-from statmech_attn.montecarlo import FiniteSizes
+from statmech_attn.montecarlo import CriticalSampling, FiniteSizes
 from statmech_attn.studies.network import models
 from statmech_attn.studies.network.continuation import diagram, network_source
 from statmech_attn.studies.network.finite_size_table import FiniteSizeStudy
+from statmech_attn.studies.tables import chosen
 
 
 def work(study: FiniteSizeStudy) -> FiniteSizes:
@@ -23,15 +24,11 @@ def work(study: FiniteSizeStudy) -> FiniteSizes:
         model.net,
         model.patterns,
         _law(study, diagram(study, source).follow()),
+        chosen(CriticalSampling, run),
         gamma=source.values["gamma"],
         epsilon=source.values["epsilon"],
         n_spins=run.n_spins,
         distances=run.distances,
-        runs=run.runs,
-        samples=run.samples,
-        warmup=run.warmup,
-        duration=run.duration,
-        horizon=run.horizon,
         about={"start": source.about["start"]},
     )
 

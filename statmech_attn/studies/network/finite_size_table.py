@@ -5,20 +5,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from statmech_attn.options import Count, Positive
+from statmech_attn.montecarlo import CriticalSampling
+from statmech_attn.options import Count
 from statmech_attn.studies.network.continuation_table import (
     BoundsSpec,
     ContinuationRun,
     Followed,
 )
 from statmech_attn.studies.network.tables import DmftStudy
+from statmech_attn.studies.tables import of
 
 
-class FiniteSizeRun(ContinuationRun, frozen=True):
+class FiniteSizeRun(of(CriticalSampling), ContinuationRun, frozen=True):
     """The bifurcation on the branch of a cycle, and spins around it.
-
-    Times in which the amplitude relaxes are those at the bifurcation, (N / a D)^(1/2)
-    iterates; at a fold there are passages in their place.
 
     Attributes:
         bifurcation: kind that is looked for; the first one of any kind when left out.
@@ -26,11 +25,6 @@ class FiniteSizeRun(ContinuationRun, frozen=True):
         n_spins: numbers N of spins.
         distances: from the bifurcation, in units of the width over which N spins round
             it, 0 among them; positive where the new orbit is, or no state is left.
-        runs: independent runs of every N and distance.
-        samples: amplitudes of a run.
-        warmup: times in which the amplitude relaxes that are left out.
-        duration: such times over which amplitudes are taken.
-        horizon: predicted times after which every run must have passed a fold.
     """
 
     bifurcation: (
@@ -39,11 +33,6 @@ class FiniteSizeRun(ContinuationRun, frozen=True):
     number: Count = 1
     n_spins: Annotated[list[Count], Field(min_length=1, examples=[[99_999, 999_999]])]
     distances: Annotated[list[float], Field(min_length=1)] = [-2.0, -1.0, 0.0, 1.0, 2.0]
-    runs: Annotated[int, Field(ge=2)] = 32
-    samples: Count = 400
-    warmup: Positive = 4.0
-    duration: Positive = 20.0
-    horizon: Annotated[float, Field(ge=1)] = 40.0
 
 
 class FiniteSizeStudy(Followed, DmftStudy, frozen=True):
