@@ -203,7 +203,7 @@ class FiniteSizes(Points):
     def derived(self, columns: Contents) -> Contents:
         """Scaled values with their theory, sizes at the bifurcation and exponents."""
         (name,), law = self.numbers, self.law
-        n, distance = np.array(self.axes["n_spins"]), self.axes["distance"]
+        n, distance = (np.array(values) for values in self.axes.values())
         _, power = SCALED[name]
         for part in (name, f"{name}_stderr"):
             dims, values = columns[part]
@@ -302,23 +302,24 @@ class FiniteSizes(Points):
         law, (start, end) = self.law, np.array(ENDS) * float(self.law.length(n))
         distance = (beta - law.value) / float(law.rounding(n)) * self._side
         turns = round(float(self._scaled(distance)) * n ** (1 / 3) / law.steps)
-        projection = law.adjoint.real
+        projection, vector = np.real(law.adjoint), np.real(law.vector)
         level = projection @ law.x + end
-        state = self._state(given[0], law.x + start * law.vector.real)
-        carry = state, 0, jnp.zeros(self.sampling.runs)
-        longest = self.sampling.horizon
+        state = self._state(given[0], law.x + start * vector)
+        times, longest = np.zeros(self.sampling.runs), self.sampling.horizon
+        carry = state, 0, jnp.asarray(times)
         for stop in range(1, round(longest) + 1):
             last = stop * max(turns, 1)
             line = projection, level
             carry = _passages(self.net, *given, carry, line, law.steps, last)
             tick(0.5**stop)
-            if (times := np.asarray(carry[2])).all():
+            times = np.asarray(carry[2])
+            if (times > 0).all():
                 break
         else:
             raise ValueError(
-                f"horizon: {(times == 0).sum()} of {len(times)} runs at N = {n} and beta "
-                f"= {beta:.6g} have not passed the fold after {longest:g} predicted "
-                "times; the states are not those of the theory."
+                f"horizon: {(times == 0).sum()} of {len(times)} runs at N = {n} and "
+                f"beta = {beta:.6g} have not passed the fold after {longest:g} "
+                "predicted times; the states are not those of the theory."
             )
         theory = np.nan
         if law.holds(beta, n):

@@ -17,9 +17,9 @@ from statmech_attn.plotting.sheets import Given
 from statmech_attn.presentation import quantity
 
 
-DOTS = style.OPEN | {"ls": "none", "marker": "o"}
+DOTS: dict[str, Any] = style.OPEN | {"ls": "none", "marker": "o"}
 PALE: dict[str, Any] = {"alpha": 0.35}  # outside the limits of the theory
-THEORY = {"color": style.BLACK, "zorder": 1}
+THEORY: dict[str, Any] = {"color": style.BLACK, "zorder": 1}
 NAMES = {
     "neimark_sacker": "Neimark–Sacker",
     "period_doubling": "period doubling",
@@ -71,9 +71,8 @@ def _collapse(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     for i, n in enumerate(dataset.n_spins.values):
         colour = style.SERIES[i % len(style.SERIES)]
         for part, look in ((inside[i], {"label": _spins(n)}), (~inside[i], PALE)):
-            values = (row[i][part] for row in scaled)
-            at = among[part]
-            axis.errorbar(at, *values, color=colour, **look, **DOTS)
+            value, error = (row[i][part] for row in scaled)
+            axis.errorbar(among[part], value, error, color=colour, **look, **DOTS)
     nearest = np.abs(line.values[:, None] - among.values).argmin(0)
     top = 1.3 * float(dataset.curve_theory[nearest].max())
     axis.set(xlim=np.sort(line.values[[0, -1]]), ylim=(0, top))
@@ -93,9 +92,9 @@ def _density(axis: Axes, dataset: xr.Dataset) -> None:
     for i in range(dataset.sizes["n_spins"]):
         row = at.isel(n_spins=i)
         colour = style.SERIES[i % len(style.SERIES)]
-        axis.errorbar(
-            row.amplitude, row.density, row.density_stderr, color=colour, **DOTS
-        )
+        look = {} if np.isfinite(row.mean_square_theory) else PALE
+        values = row.amplitude, row.density, row.density_stderr
+        axis.errorbar(*values, color=colour, **look, **DOTS)
     symbol = "|z|" if dataset.attrs["bifurcation"] == "neimark_sacker" else "z"
     axis.set(xlabel=rf"$N^{{1/4}}\, {symbol}$", ylabel=r"$N^{-1/4}\, p$")
     axis.set(ylim=(0, None), title="at the bifurcation")

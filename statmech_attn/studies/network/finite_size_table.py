@@ -45,7 +45,7 @@ class FiniteSizeStudy(Followed, DmftStudy, frozen=True):
     kind: Literal["finite-size"]
     parameters: BoundsSpec
     run: FiniteSizeRun
-    curves: ClassVar[None] = None
+    curves: ClassVar[None] = None  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
     def free(self):
