@@ -56,8 +56,8 @@ ALLOWED = {
         "plotting.style": "draws rates that no kind of file holds",
     },
     "analysis/critical_fluctuations.py": {
-        "plotting.sheets": "draws amplitudes that no kind of file holds",
-        "plotting.style": "draws amplitudes that no kind of file holds",
+        "plotting.sheets": "draws the panels of three files together",
+        "plotting.style": "draws the panels of three files together",
     },
     "analysis/one_shot_numbers.py": {
         "plotting.one_shot": "prints the numbers behind a figure, as it draws them",
