@@ -27,7 +27,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import statmech_attn
-from statmech_attn import dmft, dynamics, montecarlo, plotting
+from statmech_attn import comparison, dmft, dynamics, montecarlo, plotting
 from statmech_attn.dynamics import continuation, diagrams
 
 
@@ -61,20 +61,22 @@ params = dmft.parameters([1.2, 1.4], **values)
 start = dmft.from_checkpoint(net, params, file)
 start = dmft.advance(net, params, start, 10_000)
 theory = dmft.entropy_production(net, params, start, steps=40_000)
-sampled = montecarlo.entropy_production(
+spins = montecarlo.simulations(
+    jax.random.key(0),
     net,
     file.patterns,
-    params,
-    start,
+    {"beta": [1.2, 1.4], **values},
+    lambda p: dmft.advance(net, p, dmft.from_checkpoint(net, p, file), 10_000),
     n_spins=[3000, 30_000, 300_000],
     runs=16,
-    steps=1000,
+    steps=1200,
     transient=200,
-    key=jax.random.key(0),
-)
-compared = montecarlo.compare_entropy_production(theory, sampled)
+    entropy_production=True,
+).compute()
+compared = comparison.compare_entropy_production(theory, spins)
+sampled = spins.entropy_production_stationary_mean.mean("all_runs")
 for i, beta in enumerate(params.beta):
-    rates = ", ".join(f"{x:.2g}" for x in sampled.mean[:, i])
+    rates = ", ".join(f"{x:.2g}" for x in sampled[:, i].values)
     print(f"β = {beta:.1f}: the map {theory.mean[i]:.2g}; spins {rates}")
 print("extrapolated differences in standard errors:", compared.limit_z.values.round(1))
 

@@ -432,8 +432,8 @@ def _comparison(dataset: xr.Dataset) -> Content:
             names[int(at_beta.verdict)].replace("_", " "),
             str(int(at_beta.comparisons.sum())),
             "-" if np.isnan(largest).all() else f"{np.nanmax(largest):.2f}",
-            _exponent(at_beta, "spread"),
-            _exponent(at_beta, "bias"),
+            _exponent(at_beta, "A_spread"),
+            _exponent(at_beta, "A_bias"),
         )
     yield table
     yield (
@@ -459,11 +459,38 @@ def _comparison(dataset: xr.Dataset) -> Content:
         )
     if "score_spread" in dataset:
         yield from _noise_of_sizes(dataset)
+    if "entropy_production_verdict" in dataset:
+        yield from _produced(dataset)
+
+
+def _produced(dataset: xr.Dataset) -> Content:
+    """Per beta: verdict on the entropy production, differences, exponent in N."""
+    columns = ("beta", "verdict", "largest |z|", "z, N → ∞", "bias ~ N^")
+    table = titled("entropy production of map and spins", columns)
+    names = dataset.entropy_production_verdict.attrs["flag_meanings"].split()
+    for i, beta in enumerate(dataset.beta.values):
+        at_beta = dataset.isel(beta=i)
+        table.add_row(
+            f"{beta:.6g}",
+            names[int(at_beta.entropy_production_verdict)].replace("_", " "),
+            formatted(abs(at_beta.entropy_production_z).max(), ".2f"),
+            formatted(at_beta.entropy_production_limit_z, ".2f"),
+            _exponent(at_beta, "entropy_production_bias"),
+        )
+    yield table
+    bound, limit_bound = (
+        float(dataset[f"entropy_production_{name}"])
+        for name in ("threshold", "limit_threshold")
+    )
+    yield (
+        f"of its time average |z| up to {bound:.2f} is consistent with chance, and up "
+        f"to {limit_bound:.2f} at infinite N"
+    )
 
 
 def _exponent(point: xr.Dataset, name: str) -> str:
-    value = float(point[f"A_{name}_slope"])
-    error = float(point[f"A_{name}_slope_stderr"])
+    value = float(point[f"{name}_slope"])
+    error = float(point[f"{name}_slope_stderr"])
     return "-" if np.isnan(value) else f"{value:.3f} ± {error:.3f}"
 
 
@@ -487,6 +514,6 @@ CONTINUATION = Summary(_continuation, "branch_* special_* degenerate_* {free} {s
 COMPARISON = Summary(
     _comparison,
     "verdict largest_z comparisons threshold slope_threshold A_*_slope* score_spread "
-    "smallest_error parameter beta n_spins",
+    "smallest_error parameter beta n_spins entropy_production_*",
 )
 TRAJECTORY = Summary(_noise, "score_noise_std beta", needs="score_noise_std")

@@ -7,6 +7,9 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.comparison.dispatch import compare as compare
+    from statmech_attn.comparison.irreversibility import (
+        compare_entropy_production as compare_entropy_production,
+    )
     from statmech_attn.comparison.posteriors import sampled_by as sampled_by
     from statmech_attn.comparison.trajectories import (
         LOGIT_LIMIT as LOGIT_LIMIT,

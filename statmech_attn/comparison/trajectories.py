@@ -27,8 +27,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from statmech_attn.dmft import OBSERVABLE_LABELS, OBSERVABLES, predictability_horizon
+from statmech_attn.comparison.irreversibility import DIFFERENCES, rate_differences
+from statmech_attn.dmft import (
+    OBSERVABLE_LABELS,
+    OBSERVABLES,
+    predictability_horizon,
+    PRODUCTION,
+)
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.montecarlo import stationary
 from statmech_attn.statistics import (
     bias_slope,
     block_stderr,
@@ -72,7 +79,8 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
         Per observable X the differences in standard errors `X_z`, extrapolated
         differences `X_limit_z`, spread ratios `X_spread_ratio`, exponents in N; the
         `compared` steps, the `threshold`, stationary differences, and a `verdict` for
-        every beta.
+        every beta; `entropy_production_*` as `compare_entropy_production` has them,
+        with a verdict of their own, where both files have its rate.
 
     Raises:
         ValueError: files of different networks, parameters or starts, or without what
@@ -90,6 +98,7 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
         result |= _stepwise(theory, simulation, name, compared, linear, runs)
     for name in ("A", "m_o_se"):
         result |= _stationary(theory, simulation, name)
+    result |= _entropy_production(theory, simulation)
     dataset = xr.Dataset(result).assign_coords(n_spins=simulation.n_spins)
     dataset = _judge(dataset, _observables(theory), runs)
     dataset = _told(dataset, theory)
@@ -238,11 +247,29 @@ def smallest_spread(runs: int) -> float:
     return ROUNDING * ((runs - 1) / 2) ** 0.25
 
 
+def _series(theory, simulation, name):
+    """What time averages are taken of, time last; nothing where it is too short."""
+    order = ("beta", "pattern", "time")
+    series = theory[name].transpose(*order, missing_dims="ignore").values
+    series = series[..., int(simulation.attrs["transient"]) :]
+    return series if series.shape[-1] >= BLOCKS else None
+
+
+def _entropy_production(theory, simulation):
+    """Averages of its rate after the transient."""
+    if PRODUCTION not in theory or stationary(PRODUCTION) not in simulation:
+        return {}
+    if (series := _series(theory, simulation, PRODUCTION)) is None:
+        return {}
+    rates = simulation[stationary(PRODUCTION)].transpose("n_spins", "beta", "all_runs")
+    own = series.mean(-1), block_stderr(series, BLOCKS), BLOCKS
+    found = rate_differences(*own, rates, simulation.n_spins.values, ("beta",))
+    return {f"{PRODUCTION}_{name}": values for name, values in found.items()}
+
+
 def _stationary(theory, simulation, name):
     """Time averages after the transient, mean and second moment."""
-    start = int(simulation.attrs["transient"])
-    series = theory[name].transpose("beta", "pattern", "time").values[..., start:]
-    if series.shape[-1] < BLOCKS:
+    if (series := _series(theory, simulation, name)) is None:
         return {}
     result = {}
     for part, values in (("mean", series), ("square", series**2)):
@@ -397,6 +424,15 @@ VARIABLES = Variables(
         )
         for observable in OBSERVABLES
         for ending, (dims, words, symbol) in ENDINGS.items()
+    ),
+    *(
+        row._replace(
+            name=f"{PRODUCTION}_{row.name}",
+            dims=row.dims if "threshold" in row.name else f"{row.dims} beta".strip(),
+            long_name=f"entropy production: {row.long_name}",
+            group=PRODUCTION,
+        )
+        for row in DIFFERENCES
     ),
     Variable(
         "compared", "n_spins beta time", "step before the predictability horizon", "1",

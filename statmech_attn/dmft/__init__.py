@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         EntropyProduction as EntropyProduction,
         no_past as no_past,
         Past as Past,
+        PRODUCTION as PRODUCTION,
         read_token as read_token,
     )
     from statmech_attn.dmft.mean_field import (

@@ -42,7 +42,7 @@ from statmech_attn.dynamics import lyapunov
 from statmech_attn.labels import Variable
 
 
-ENTROPY_UNIT = "nat / (token spin)"
+PRODUCTION, ENTROPY_UNIT = "entropy_production", "nat / (token spin)"
 
 
 class EntropyProduction(eqx.Module):
@@ -226,7 +226,8 @@ def no_past(net: Network, state: State) -> Past:
         state: whose tokens come next.
 
     Returns:
-        `Past`: zeros, which C tokens fill; the next one has a rate.
+        `Past`: zeros, which C tokens fill, and the spins that are copied; once it is
+        full every token read gives the rate of the one C tokens before it.
 
     Example:
         >>> from statmech_attn import dmft
@@ -243,7 +244,9 @@ def no_past(net: Network, state: State) -> Past:
         gained=ring(),
         means=ring(net.n_classes),
         pairs=ring(net.n_classes),
-        newest=jnp.zeros((net.n_classes, *batch)),
+        newest=jnp.zeros((net.n_classes, *batch))
+        if state.means is None
+        else state.means,
     )
 
 

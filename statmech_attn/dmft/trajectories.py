@@ -19,7 +19,7 @@ from statmech_attn.dmft.fluctuations import (
     OBSERVABLE_LABELS,
     OBSERVABLES,
 )
-from statmech_attn.dmft.irreversibility import ENTROPY_UNIT, rates
+from statmech_attn.dmft.irreversibility import ENTROPY_UNIT, PRODUCTION, rates
 from statmech_attn.dmft.mean_field import advance, trajectory
 from statmech_attn.dmft.network import (
     Network,
@@ -42,7 +42,6 @@ BY = ("beta", "gamma", "epsilon")  # parameters of the derivatives
 STRETCH = 1e-5  # of a parameter, for its derivative
 SCORE = "score_noise_std"  # the spread in which the linear noise is an expansion
 STEPWISE, ONE = "beta time pattern", "divide by √N; with run.noise"
-PRODUCTION = "entropy_production"
 NOTES = {"A": "after the token"}
 VARIABLES = Variables(
     *(

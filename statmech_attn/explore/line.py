@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from statmech_attn.dmft import PRODUCTION
 from statmech_attn.dynamics import PHASES
 from statmech_attn.explore import points
 from statmech_attn.explore.files import cell_edges, File, labelled, packed
 from statmech_attn.explore.pyramid import pyramid, width_for
 
 
-PRODUCTION = "entropy_production"
 CLOUDS = {"section": "on the section", "strobe": "at the clock's phase 0"}
 HARDLY = 0.02  # of the range of the samples, left free above and below
 

@@ -29,11 +29,6 @@ if TYPE_CHECKING:
         ExtensiveSamples as ExtensiveSamples,
     )
     from statmech_attn.montecarlo.finite_size import FiniteSizes as FiniteSizes
-    from statmech_attn.montecarlo.irreversibility import (
-        compare_entropy_production as compare_entropy_production,
-        entropy_production as entropy_production,
-        SampledEntropyProduction as SampledEntropyProduction,
-    )
     from statmech_attn.montecarlo.nuts import (
         Sampler as Sampler,
         Transition as Transition,

@@ -6,6 +6,9 @@ For each observable X of A, m_o_se, m_v, m_q, m_k:
     X                              (n_spins, beta, run, time, pattern)  stored runs
     A_stationary_mean, ..._square  (n_spins, beta, all_runs, pattern)   over time
 
+and, where it was asked for, `entropy_production_stationary_mean` (n_spins, beta,
+all_runs).
+
 Row 0 of time is the first generated token and the attention after it.
 """
 
@@ -14,7 +17,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import xarray as xr
 
-from statmech_attn.dmft import OBSERVABLE_LABELS, OBSERVABLES
+from statmech_attn.dmft import (
+    ENTROPY_UNIT,
+    OBSERVABLE_LABELS,
+    OBSERVABLES,
+    PRODUCTION,
+)
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.run_blocks import AVERAGES
 from statmech_attn.montecarlo.simulation import Simulation
@@ -40,12 +48,14 @@ def stationary(name: str) -> str:
     """Name of the variable that holds time averages of single runs.
 
     Args:
-        name: of an observable.
+        name: of an average of `TimeAverages`.
 
     Example:
-        >>> stationary("A_mean")
-        'A_stationary_mean'
+        >>> stationary("A_square"), stationary("entropy_production")
+        ('A_stationary_square', 'entropy_production_stationary_mean')
     """
+    if name == PRODUCTION:
+        return f"{name}_stationary_mean"
     observable, part = name.rsplit("_", 1)
     return f"{observable}_stationary_{part}"
 
@@ -82,6 +92,14 @@ VARIABLES = Variables(
         for name, (long_name, symbol) in OBSERVABLE_LABELS.items()
     ),
     *map(_averaged, AVERAGES),
+    Variable(
+        stationary(PRODUCTION),
+        " ".join(PER_RUN[:-1]),
+        "entropy production, time average of one run",
+        ENTROPY_UNIT,
+        r"\langle \sigma \rangle_t",
+        note="with run.entropy_production",
+    ),
     Variable("n_spins", "n_spins", "number of spins", "1", "N"),
     Variable("beta", "beta", "inverse temperature", "1", r"\beta"),
     Variable("time", "time", "generated tokens before this one", "1", "t"),
@@ -141,8 +159,9 @@ def monte_carlo_dataset(
     variables = {}
     for name in OBSERVABLES:
         variables |= _stepwise(simulations, name)
-    for name in AVERAGES if averages else ():
-        variables[stationary(name)] = _per_run(simulations, name)
+    for name, values in first.averages._asdict().items() if averages else ():
+        if values is not None:
+            variables[stationary(name)] = _per_run(simulations, name)
     dataset = xr.Dataset(variables, coords)
     for name in dataset.variables:
         dataset[name].attrs |= VARIABLES.attributes(str(name))
@@ -163,11 +182,12 @@ def _check(simulations, beta) -> None:
     sizes = [s.n_spins for s in simulations]
     if sizes != sorted(set(sizes)):
         raise ValueError(f"simulations must come in increasing n_spins; got {sizes}.")
-    shape = lambda s: (s.sample.A.shape, s.runs, s.transient, s.method)
+    produced = lambda s: s.averages.entropy_production is None
+    shape = lambda s: (s.sample.A.shape, s.runs, s.transient, s.method, produced(s))
     if len({shape(s) for s in simulations}) > 1:
         raise ValueError(
             "simulations of one dataset need the same runs, steps, transient, stored "
-            "runs and method."
+            "runs, method and time averages."
         )
     if simulations[0].mean.A.shape[2:] != beta.shape:
         raise ValueError(
@@ -190,5 +210,5 @@ def _stepwise(simulations, name):
 def _per_run(simulations, name):
     """Time averages of every run."""
     arrays = [np.asarray(getattr(s.averages, name)) for s in simulations]
-    data = np.stack([np.moveaxis(x, (1, 2), (0, 1)) for x in arrays])
-    return PER_RUN, data
+    data = np.stack([np.moveaxis(x, (-2, -1), (0, 1)) for x in arrays])
+    return PER_RUN[: data.ndim], data

@@ -371,7 +371,7 @@ def _compared(name: str, values: np.ndarray, theory: float) -> dict[str, Any]:
 
 def _token(net, params, lanes, counts, t, state: dmft.State) -> dmft.State:
     now = address(lanes, t)
-    return sampled_step(net, params, state, now, counts, draw_counts)[0]
+    return sampled_step(net, params, state, now, counts, draw_counts)[1]
 
 
 @jax.jit

@@ -6,6 +6,7 @@ same in every row and whatever the other rows are.
 
     state      (C, M, rows, runs)    of the networks
     sums       (4, M, rows, runs)    of A, A^2, m_o_se, m_o_se^2 over the kept steps
+    produced   (rows, runs)          sum of the entropy production, if it is asked for
     mean       (steps, 5, M, rows)   over the runs of a block, in the order OBSERVABLES
     square     (steps, 5, M, rows)   squared deviations from it, summed over runs
 
@@ -28,10 +29,14 @@ from statmech_attn.batches import devices, on_cpu
 from statmech_attn.dmft import (
     contract,
     Network,
+    no_past,
     OBSERVABLES,
     Observation,
     observation,
     Parameters,
+    Past,
+    PRODUCTION,
+    read_token,
     receive,
     State,
     token_overlaps,
@@ -99,7 +104,7 @@ class Simulated(NamedTuple):
 
     mean: Float[np.ndarray, "rows steps 5 M"]
     square: Float[np.ndarray, "rows steps 5 M"]
-    averages: Float[np.ndarray, "rows 4 runs M"]  # in the order AVERAGES
+    averages: dict[str, Float[np.ndarray, "rows runs *M"]]  # by names
     sample: Float[np.ndarray, "rows keep steps 5 M"]  # the first runs of each block
 
 
@@ -111,6 +116,8 @@ class Simulator:
         size: runs of a block.
         rows: blocks of a call; where there are fewer, it is filled up.
         keep: runs of each block whose trajectories are returned.
+        entropy_production: whether it is averaged, over the kept tokens that have the
+            C tokens after them.
     """
 
     def __init__(
@@ -124,10 +131,12 @@ class Simulator:
         size: int,
         rows: int,
         keep: int = 0,
+        entropy_production: bool = False,
     ):
         self.net, self.method, self.counts = net, method, counts
         self.steps, self.transient = steps, transient
         self.size, self.rows, self.keep = size, rows, keep
+        self.entropy_production = entropy_production
         self.plan = METHODS[method][0](counts, self.rows * size)
 
     @property
@@ -140,10 +149,24 @@ class Simulator:
         return -(-self.steps // -(-self.steps // longest))
 
     @property
+    def averages(self) -> dict[str, tuple[int, ...]]:
+        """Time averages of a run by name, with their shapes."""
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
+            AVERAGES, (self.net.n_patterns,)
+        )
+        return shapes | ({PRODUCTION: ()} if self.entropy_production else {})
+
+    @property
     def bytes(self) -> int:
         """Memory of a call, about."""
         lanes, tokens = self.rows * self.size, self.rows * (2 + self.keep)
         size = self.net.dimension * 9 * lanes
+        if self.entropy_production:
+            size += (
+                self.net.context
+                * (self.net.n_patterns + 2 * self.net.n_classes)
+                * lanes
+            )
         size += len(OBSERVABLES) * self.net.n_patterns * tokens * 2 * self.steps
         return 8 * size
 
@@ -174,11 +197,17 @@ class Simulator:
         cut = lambda *xs: np.concatenate(xs)[: self.steps, ..., :count]
         mean, square = (cut(*(p[i] for p in parts)) for i in (0, 1))
         sample = np.concatenate([p[2] for p in parts])[: self.steps, ..., :count, :]
-        sums = np.asarray(carry[1])[..., :count, :] / (self.steps - self.transient)
+        _, sums, read = carry
+        kept = self.steps - self.transient
+        per_run = np.moveaxis(np.asarray(sums)[..., :count, :], 1, -1) / kept
+        averages = dict(zip(AVERAGES, per_run, strict=True))
+        if read is not None:
+            produced = np.asarray(read.total)[:count]
+            averages[PRODUCTION] = produced / (kept - self.net.context)
         return Simulated(
             np.moveaxis(mean, -1, 0),
             np.moveaxis(square, -1, 0),
-            np.moveaxis(sums, (2, 0, 3, 1), (0, 1, 2, 3)),
+            averages,
             np.moveaxis(sample, (3, 4), (0, 1)),
         )
 
@@ -198,7 +227,10 @@ class Simulator:
         state, sums = _begin(state, self.size)
         if state.means is not None:
             state = _of_whole_spins(state, keys, first, self.counts)
-        return (params, keys, first, pad(number)), (state, sums)
+        read = None
+        if self.entropy_production:
+            read = _Read(no_past(self.net, state), jnp.zeros(state.newest.shape[1:]))
+        return (params, keys, first, pad(number)), (state, sums, read)
 
     def advance(self, rows, carry, begin: int):
         """A stretch of steps from step `begin` on.
@@ -274,8 +306,18 @@ def _of_whole_spins(state: State, keys: Words, first, counts) -> State:
     return eqx.tree_at(lambda s: s.means, state, means)
 
 
+class _Read(NamedTuple):
+    """What is known of the entropy production of the tokens so far."""
+
+    past: Past
+    total: Float[Array, "rows runs"]  # of the tokens that are averaged
+
+
 def sampled_step(net, params, state: State, lanes: Words, plan, draw):
-    """z_t -> z_{t+1} for sampled tokens; as `mean_field.observe` else."""
+    """z_t -> z_{t+1} for sampled tokens with their class means.
+
+    As `mean_field.observe` else.
+    """
     fields = params.beta * contract(net.output.T, state.newest)
     if params.redrawn is None:
         means = draw(lanes, fields, plan)
@@ -283,7 +325,7 @@ def sampled_step(net, params, state: State, lanes: Words, plan, draw):
         means = redraw_counts(lanes, fields, plan, state.means, params.redrawn)
     overlaps = token_overlaps(net, params, means, state.clock)
     after = receive(net, params, state, overlaps, means)
-    return after, observation(net, params, state, overlaps, after)
+    return means, after, observation(net, params, state, overlaps, after)
 
 
 @partial(jax.jit, static_argnames=("method", "length", "keep"))
@@ -325,17 +367,21 @@ def _steps(shared, rows, carry, *, method: str, length: int, keep: int):
     lanes = address(tuple(x[:, None] for x in keys), first[:, None] + index)
 
     def body(carry, t):
-        state, sums = carry
-        state, observed = sampled_step(
+        state, sums, read = carry
+        means, after, observed = sampled_step(
             net, params, state, address(lanes, t), plan, draw
         )
+        if read is not None:
+            (_, past), rate = read_token(net, params, state, read.past, means)
+            averaged = (t >= transient + net.context) & (t < steps)
+            read = _Read(past, read.total + jnp.where(averaged, rate, 0.0))
         weight = jnp.where((t >= transient) & (t < steps), 1.0, 0.0)
         powers = jnp.stack(
             [observed.A, observed.A**2, observed.m_o_se, observed.m_o_se**2]
         )
         observed = jnp.stack([getattr(observed, name) for name in OBSERVABLES])
         reduced = (*_moments(observed, valid), observed[..., :keep])
-        return (state, sums + weight * powers), reduced
+        return (after, sums + weight * powers, read), reduced
 
     time = begin + jnp.arange(length, dtype=jnp.uint32)
     return jax.lax.scan(body, carry, time)

@@ -9,9 +9,9 @@ the unbiased spread over runs, per run the time averages after the transient.
     runs                      one more trailing axis
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +20,18 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double, workers
-from statmech_attn.dmft import Network, Observation, Parameters, Patterns, State
+from statmech_attn.dmft import (
+    ENTROPY_UNIT,
+    Network,
+    Observation,
+    Parameters,
+    Patterns,
+    State,
+)
 from statmech_attn.labels import Variable
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.montecarlo.randomness import address, seed_words, Words
 from statmech_attn.montecarlo.run_blocks import (
-    AVERAGES,
     Layout,
     layout,
     METHODS,
@@ -36,7 +42,7 @@ from statmech_attn.montecarlo.run_blocks import (
     Simulator,
 )
 from statmech_attn.options import require_least
-from statmech_attn.statistics import not_below_rounding
+from statmech_attn.statistics import not_below_rounding, standard_error
 
 
 class TimeAverages(NamedTuple):
@@ -47,12 +53,26 @@ class TimeAverages(NamedTuple):
         A_square: means of its square.
         m_o_se_mean: means of the semantic overlap with the outputs.
         m_o_se_square: means of its square.
+        entropy_production: means of the rate of entropy production in nats per token
+            and spin, over the kept tokens that have the C tokens after them; None where
+            it was not asked for.
     """
 
     A_mean: Float[np.ndarray, "M *batch runs"]
     A_square: Float[np.ndarray, "M *batch runs"]
     m_o_se_mean: Float[np.ndarray, "M *batch runs"]
     m_o_se_square: Float[np.ndarray, "M *batch runs"]
+    entropy_production: Float[np.ndarray, "*batch runs"] | None = None
+
+
+def _over_runs(statistic: Callable[[np.ndarray], Any]) -> Callable[[Any], Any]:
+    """A statistic of the entropy production of the runs, where it was asked for."""
+
+    def of(simulation: "Simulation") -> Any:
+        runs = simulation.averages.entropy_production
+        return None if runs is None else statistic(runs)
+
+    return of
 
 
 class Simulation(NamedTuple):
@@ -99,6 +119,15 @@ class Simulation(NamedTuple):
             value="mean.A",
             error="stderr.A",
         ),
+        Variable(
+            "entropy_production",
+            "",
+            "entropy production",
+            ENTROPY_UNIT,
+            "σ",
+            value=_over_runs(lambda runs: runs.mean(-1)),
+            error=_over_runs(standard_error),
+        ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
@@ -124,6 +153,7 @@ def simulate(
     stored: int = 1,
     points=None,
     batch_runs: int | None = None,
+    entropy_production: bool = False,
 ) -> Simulation:
     """Simulate networks of N spins, all from one initial condition.
 
@@ -144,6 +174,9 @@ def simulate(
             batch; 0, 1, ... when omitted.
         batch_runs: runs of a block, of which moments are taken at once; a number that
             depends on `runs`, and on N at the level of spins, when omitted.
+        entropy_production: whether its rate is averaged as well
+            (docs/theory/irreversibility.md, 5), over the tokens transient, ...,
+            steps - C - 1: a token is read backwards from the C after it.
 
     Returns:
         Means and spreads over runs by token, sample trajectories, and time averages of
@@ -174,6 +207,7 @@ def simulate(
         steps=steps,
         transient=transient,
         stored=stored,
+        entropy_production=entropy_production,
     )
     counts = class_counts(patterns, n_spins)
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
@@ -191,6 +225,7 @@ def simulate(
         size=cut.size,
         rows=rows_of_a_call(cut.size, method, n_spins, blocks),
         keep=min(stored, cut.size),
+        entropy_production=entropy_production,
     )
     collected = _Collected(simulator, len(points_of.keys[0]), cut, stored)
     for point, block, simulated in _all_blocks(simulator, points_of, cut):
@@ -215,23 +250,28 @@ class _Collected:
         self._size = cut.size
         self.moments = Moments(points, cut, (steps, 5, n_patterns))
         self.sample = np.empty((points, stored, steps, 5, n_patterns))
-        self._averages = np.empty((points, len(AVERAGES), cut.runs, n_patterns))
+        self._averages = {
+            name: np.empty((points, cut.runs, *shape))
+            for name, shape in simulator.averages.items()
+        }
 
     def add(self, point: int, block: int, simulated: Simulated) -> None:
         self.moments.add(point, block, simulated.mean, simulated.square)
         first = block * self._size
-        averages = self._averages[point, :, first : first + self._size]
-        averages[:] = simulated.averages[:, : averages.shape[1]]
+        for name, values in self._averages.items():
+            runs = values[point, first : first + self._size]
+            runs[:] = simulated.averages[name][: len(runs)]
         sample = self.sample[point, first : first + len(simulated.sample)]
         sample[:] = simulated.sample[: len(sample)]
 
     def time_averages(self, batch: tuple[int, ...]) -> TimeAverages:
-        runs = self._averages.shape[2]
-        per_run = [
-            np.moveaxis(x, (2, 0, 1), (0, 1, 2)).reshape(-1, *batch, runs)
-            for x in np.moveaxis(self._averages, 1, 0)
-        ]
-        return TimeAverages(*per_run)
+        last = {n: np.moveaxis(x, (0, 1), (-2, -1)) for n, x in self._averages.items()}
+        return TimeAverages(
+            **{
+                n: x.reshape(*x.shape[:-2], *batch, x.shape[-1])
+                for n, x in last.items()
+            }
+        )
 
 
 def check_simulation(
@@ -244,11 +284,13 @@ def check_simulation(
     steps: int,
     transient: int,
     stored: int,
+    entropy_production: bool,
 ) -> None:
     """Refuse arguments that are out of range, or do not belong together.
 
     Args:
-        net, patterns, params, method, runs, steps, transient, stored: of `simulate`.
+        net, patterns, params, method, runs, steps, transient, stored,
+        entropy_production: of `simulate`.
 
     Raises:
         ValueError: in one line.
@@ -263,6 +305,11 @@ def check_simulation(
     if params.redrawn is not None and method != "collapsed":
         raise ValueError(
             f'method must be "collapsed" where spins are copied; got {method!r}.'
+        )
+    if entropy_production and steps - transient <= net.context:
+        raise ValueError(
+            "steps must exceed transient + context with entropy_production, which "
+            f"averages tokens that {net.context} follow; got {steps}."
         )
     net.check_patterns(patterns)
 
@@ -345,4 +392,4 @@ def _all_blocks(
             results = pool.map(simulate_rows, group)
             for rows, result in zip(group, results, strict=True):
                 for j, (p, b) in enumerate(zip(point[rows], block[rows], strict=True)):
-                    yield int(p), int(b), Simulated(*(x[j] for x in result))
+                    yield int(p), int(b), jax.tree.map(lambda x, j=j: x[j], result)

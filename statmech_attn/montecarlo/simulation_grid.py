@@ -25,7 +25,6 @@ from statmech_attn.montecarlo.dataset import (
     VARIABLES,
 )
 from statmech_attn.montecarlo.run_blocks import (
-    AVERAGES,
     layout,
     Moments,
     observations,
@@ -115,6 +114,7 @@ class Simulations(Computation, OneRound):
         transient: tokens that time averages leave out.
         mean_field_transient: tokens of the mean field before the start.
         method: "collapsed" (class counts) or "spins" (every spin).
+        entropy_production: whether its rate is averaged as well, as by `simulate`.
         about: attributes of the file.
         batch: blocks simulated at once, of which a chunk holds a multiple; chosen for
             this device when omitted.
@@ -140,6 +140,7 @@ class Simulations(Computation, OneRound):
         transient: int = 0,
         mean_field_transient: int = 0,
         method: str = "collapsed",
+        entropy_production: bool = False,
         about: Mapping[str, Any] = {},
         batch: int | None = None,
     ):
@@ -152,13 +153,14 @@ class Simulations(Computation, OneRound):
             steps=steps,
             transient=transient,
             stored=stored,
+            entropy_production=entropy_production,
         )
         if not n_spins:
             raise ValueError("n_spins must hold at least one number of spins.")
         self.key, self.net, self.patterns, self.starts = key, net, patterns, starts
         self.steps, self.runs, self.stored, self.method = steps, runs, stored, method
         self.transient, self.mean_field_transient = transient, mean_field_transient
-        self.about = about
+        self.entropy_production, self.about = entropy_production, about
         self.parameters, self.beta = axes.fixed, axes.values[0]
         self.sizes = sorted(set(n_spins))
         self._axes = axes
@@ -271,7 +273,10 @@ class Simulations(Computation, OneRound):
             name: ((), value, dmft.PARAMETERS.attributes(name))
             for name, value in self.parameters.items()
         }
-        columns = {stationary(name): self._column(results, name) for name in AVERAGES}
+        columns = {
+            stationary(name): self._column(results, name)
+            for name in self._simulator(0, 0).averages
+        }
         return Assembled(dataset.assign_coords(fixed), columns)
 
     def _simulator(self, i: int, round: int) -> Simulator:
@@ -285,6 +290,7 @@ class Simulations(Computation, OneRound):
             size=self._layout.size,
             rows=self.batch,
             keep=0 if round else min(self.stored, self._layout.size),
+            entropy_production=self.entropy_production,
         )
 
     def _rows(self, simulator: Simulator, i: int, beta, block, tick: Tick) -> Arrays:
@@ -293,9 +299,7 @@ class Simulations(Computation, OneRound):
         inputs = self._inputs(i, beta, tick)
         tick_steps = lambda n: tick(count * n / steps)
         moments = simulator(*inputs, block, self._layout.number(block), tick_steps)
-        averages = np.moveaxis(moments.averages, 1, 0)
-        rows = {"mean": moments.mean, "square": moments.square}
-        rows |= dict(zip(AVERAGES, averages, strict=True))
+        rows = {"mean": moments.mean, "square": moments.square} | moments.averages
         if simulator.keep:
             rows["sample"] = moments.sample
         return {name: np.ascontiguousarray(x) for name, x in rows.items()}
@@ -358,7 +362,7 @@ class Simulations(Computation, OneRound):
         shape = (len(self.sizes), len(self.beta), self._layout.runs)
         like = results.like(name)
         return Column(
-            PER_RUN,
+            PER_RUN[: len(shape) + like.ndim - 2],
             (*shape, *like.shape[2:]),
             like.dtype,
             VARIABLES.attributes(stationary(name)),

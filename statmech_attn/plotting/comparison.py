@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter
 
 from statmech_attn.comparison import LOGIT_LIMIT, VERDICTS
+from statmech_attn.labels import unit_of
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.registry import Beside, pages_of_beta, picture, values_of
 from statmech_attn.plotting.sheets import Given
@@ -160,19 +161,23 @@ def agreement(
     """Differences in standard errors by beta; spread and bias against N.
 
     An N without any step in the linear regime, where nothing is compared, is left out.
-    The line of slope -1 stands where a bias was resolved and its exponent fitted.
+    The line of slope -1 stands where a bias was resolved and its exponent fitted.  A
+    file with the entropy production has its difference in a fourth panel.
 
     Args:
         dataset: a result of kind `comparison`.
         observable: "A" or "m_o_se".
-        axes: three to draw on, for differences, spread and bias.
+        axes: to draw on: for differences, spread, bias, and entropy production where
+            the file has it.
     """
+    whole, produced = dataset, "entropy_production_difference" in dataset
     compared = dataset.linear.any(["beta", "time"])
     dataset = dataset.isel(n_spins=compared.values) if compared.any() else dataset
-    ratios = [1.35, 1, 1]
-    make = lambda: sheets.grid(style.DOUBLE, 3.0, 1, 3, width_ratios=ratios)
-    sheet = sheets.sheet(axes, 3, make)
-    first, *lower = sheet.axes
+    shape = (5.4, 2, 2) if produced else (3.0, 1, 3)
+    ratios = [1.35, 1, 1][: shape[2]]
+    make = lambda: sheets.grid(style.DOUBLE, *shape, width_ratios=ratios)
+    sheet = sheets.sheet(axes, 3 + produced, make)
+    first, *lower = sheet.axes[:3]
     _differences(first, dataset)
     if dataset.sizes["beta"] <= NAMED:
         colours = [(style.SERIES * 2)[i] for i in range(dataset.sizes["beta"])]
@@ -183,6 +188,8 @@ def agreement(
         _against_n(axis, dataset, scales[name], colours)
         _guides(axis, dataset, scales[name], dataset[f"{observable}_bias_slope"])
         axis.set_xlabel(style.WORDS["n_spins"])
+    for axis in sheet.axes[3:]:
+        _produced(axis, whole, colours)
     spread, bias = lower
     spread.legend(loc="upper right", handletextpad=0.4, labelspacing=0.3)
     bias.legend(loc="lower left", handletextpad=0.4)
@@ -204,12 +211,44 @@ def _guides(axis: Axes, dataset: xr.Dataset, values, bias_slope) -> None:
         return
     sampling = 1 / np.sqrt(n * dataset.attrs["runs"])
     axis.plot(n, sampling, color=style.BLACK, ls=":", label="sampling error", **line)
-    resolved = values.where(bias_slope.notnull())
+    _inverse(axis, values.where(bias_slope.notnull()))
+
+
+def _inverse(axis: Axes, resolved: xr.DataArray) -> None:
+    """A line of slope -1 from the median of the biases at the smallest N."""
     present = np.flatnonzero(resolved.notnull().any("beta").values)
     if present.size:
-        n = n[present[0] :]
+        n = resolved.n_spins.values[present[0] :].astype(float)
         guide = np.nanmedian(resolved.isel(n_spins=present[0])) * n[0] / n
-        axis.plot(n, guide, color=style.GREY, label="$N^{-1}$", **line)
+        look = {"color": style.GREY, "lw": 0.7, "zorder": 0}
+        axis.plot(n, guide, label="$N^{-1}$", **look)
+
+
+def _produced(axis: Axes, dataset: xr.Dataset, colours) -> None:
+    """Entropy production of spins less that of the map, with errors."""
+    sizes, values = abs(dataset.entropy_production_difference), dataset.n_spins.values
+    for i, colour in enumerate(colours):
+        axis.errorbar(
+            values,
+            sizes.isel(beta=i).values,
+            dataset.entropy_production_difference_stderr.isel(beta=i).values,
+            fmt=MARKERS[i % len(MARKERS)],
+            ms=3.2,
+            mew=0.6,
+            mfc="none",
+            elinewidth=0.6,
+            color=colour,
+        )
+    axis.set_xscale("log")
+    axis.set_yscale("log", nonpositive="clip")
+    _inverse(axis, sizes.where(dataset.entropy_production_bias_slope.notnull()))
+    axis.set_xlim(values[0] / 2.5, values[-1] * 2.5)
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    axis.set_xlabel(style.WORDS["n_spins"])
+    unit = unit_of(dataset.entropy_production_difference.attrs)
+    axis.set_ylabel(rf"difference $|\Delta\sigma_N|$ ({unit})")
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(loc="lower left", handletextpad=0.4)
 
 
 def scaled(dataset: xr.Dataset, observable: str) -> xr.Dataset:

@@ -12,7 +12,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from statmech_attn.dmft import PRODUCTION
 from statmech_attn.dynamics import autocorrelation, power_spectrum
+from statmech_attn.labels import unit_of
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.phases import describe_phase
 from statmech_attn.plotting.registry import pages_of_beta, picture, values_of
@@ -47,24 +49,30 @@ def trajectory_windows(
 ) -> Figure:
     """The overlap with one pattern over the first tokens of the file, by beta.
 
+    On the right the entropy production of the tokens, where the file has it.
+
     Args:
         dataset: trajectories; windows longer than the file show all of it.
         phases: measured phases with the same beta, for the titles.
         windows: lengths in tokens, one column each.
         observable: which overlap, or "A" for attention.
         pattern: which component, counted from 1.
-        axes: those to draw on, one for each beta and window, beta by beta.
+        axes: those to draw on, one for each beta and window, and for its entropy
+            production, beta by beta.
     """
     lengths = sorted({min(w, dataset.sizes["time"]) for w in windows})
     count = dataset.sizes["beta"]
-    shape = count, len(lengths)
+    shape = count, len(lengths) + (PRODUCTION in dataset)
     size = style.DOUBLE, ROW * count + 0.55
-    make = lambda: sheets.grid(*size, *shape, sharex="col", sharey="row")
-    sheet = sheets.sheet(axes, count * len(lengths), make)
+    make = lambda: sheets.grid(*size, *shape, sharex="col")
+    sheet = sheets.sheet(axes, shape[0] * shape[1], make)
     panels = np.array(sheet.axes).reshape(shape)
     for row, beta in zip(panels, dataset.beta.values, strict=True):
         series = dataset[observable].sel(beta=beta, pattern=pattern)
-        for axis, length in zip(row, lengths, strict=True):
+        for axis in row[1 : len(lengths)] if sheet.whole else ():
+            axis.sharey(row[0])
+            axis.tick_params(labelleft=False)
+        for axis, length in zip(row, lengths, strict=False):
             y = series.values[:length]
             dense = length > 1000
             axis.plot(
@@ -78,6 +86,12 @@ def trajectory_windows(
         fit_height(row[0], series.values[: lengths[-1]])
         row[0].set_ylabel(style.overlap(observable, pattern))
         _title(row[0], beta, phases)
+        for axis in row[len(lengths) :]:
+            rates = dataset[PRODUCTION].sel(beta=beta)[: lengths[0]]
+            axis.plot(rates.time, rates, lw=0.6, color=style.BLACK)
+            axis.set_xlim(0, lengths[0])
+            axis.set_ylabel(r"$\sigma_t$")
+            axis.set_title(unit_of(rates.attrs), loc="right", pad=2.5)
     for axis in panels[-1]:
         axis.set_xlabel(style.WORDS["time"])
     sheet.letters()

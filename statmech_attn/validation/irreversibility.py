@@ -4,6 +4,7 @@ import jax
 import numpy as np
 
 from statmech_attn import dmft, montecarlo
+from statmech_attn.statistics import standard_error
 from statmech_attn.validation.rows import Measurement, Row
 
 
@@ -47,18 +48,21 @@ def _reversible():
     patterns = dmft.site_classes(signs)
     net = dmft.network(patterns, context=1)
     params = dmft.parameters(BETA, 1.0, 0.0)
-    sampled = montecarlo.entropy_production(
+    sampled = montecarlo.simulate(
         net,
         patterns,
         params,
         dmft.from_row(net, params, 0),
-        n_spins=[1000],
+        n_spins=1000,
         runs=64,
-        steps=1000,
+        steps=1201,
         transient=200,
+        stored=0,
         key=jax.random.key(0),
+        entropy_production=True,
     )
-    return Measurement([float(sampled.mean[0])], [float(sampled.stderr[0])], 64)
+    rates = sampled.averages.entropy_production
+    return Measurement([float(rates.mean())], [float(standard_error(rates))], 64)
 
 
 ROWS = (

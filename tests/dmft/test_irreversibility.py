@@ -9,7 +9,7 @@ import pytest
 import scipy
 
 from statmech_attn import dmft, dynamics
-from statmech_attn.dmft.irreversibility import no_past, read_token
+from statmech_attn.dmft import irreversibility, no_past, read_token
 from statmech_attn.dynamics import diagrams
 
 
@@ -258,6 +258,17 @@ def test_trajectories_have_the_rate_of_every_token():
     expected = (means[known] * (h - r) - cosh(h) + cosh(r)) @ weights
     np.testing.assert_allclose(rates[0][known], expected, atol=1e-13)
     assert (expected > 1e-6).all()
+
+
+@pytest.mark.parametrize("redrawn", [None, 0.5])
+def test_the_rate_of_a_token_does_not_depend_on_where_reading_begins(redrawn):
+    """The first token after a state was copied from those of the state, too."""
+    net, params = random_network(2, redrawn=redrawn)
+    state = dmft.from_random(net, params, jax.random.key(0))
+    later = dmft.advance(net, params, state, 3)
+    rates = irreversibility.rates(net, params, state, 9)[3:]
+    others = irreversibility.rates(net, params, later, 6)
+    np.testing.assert_allclose(rates, others, rtol=1e-10)
 
 
 def test_batches_jit_and_vmap_give_the_same():

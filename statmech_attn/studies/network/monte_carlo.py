@@ -33,6 +33,7 @@ def work(study: MonteCarloStudy, batch: int | None = None) -> Simulations:
         transient=options.transient,
         mean_field_transient=options.mean_field_transient,
         method=options.method,
+        entropy_production=options.entropy_production,
         about={"start": models.describe_start(options, model)},
         batch=batch,
     )

@@ -1,0 +1,149 @@
+r"""Entropy production: N spins against the map (docs/theory/irreversibility.md, 5).
+
+The mean over runs differs from the rate of the map by a bias that falls as 1/N, and by
+more where noise takes an orbit to other places than the map.  Theory and spins agree if
+the difference extrapolated to N -> infinity is within its error; of one N alone, the
+difference itself.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn.dmft import ENTROPY_UNIT, EntropyProduction, PRODUCTION
+from statmech_attn.labels import Variable, Variables
+from statmech_attn.montecarlo import Simulation, stationary
+from statmech_attn.statistics import (
+    bias_slope,
+    in_standard_errors,
+    limit_difference,
+    standard_error,
+    threshold,
+)
+
+
+VERDICTS = (
+    "agrees",
+    "bias_only",
+    "differs",
+    "one_n_cannot_tell",
+    "nothing_compared",
+)
+ERROR = "_stderr"
+DIFFERENCES = Variables(
+    Variable("difference", "n_spins", "spins less map", ENTROPY_UNIT, "Δσ", ERROR),
+    Variable("z", "n_spins", "spins less map in standard errors", "1", "z(σ)"),
+    Variable("limit", "", "difference at infinite N", ENTROPY_UNIT, "Δσ_∞", ERROR),
+    Variable("limit_z", "", "the same in standard errors", "1", "z(Δσ_∞)"),
+    Variable(
+        "bias_slope", "", "exponent of the bias in N", "1", "d ln Δσ/d ln N", ERROR
+    ),
+    Variable("verdict", "", "verdict on map and spins", "1", "verdict", flags=VERDICTS),
+    Variable("threshold", "", "standard errors that chance allows, any N", "1", "z*"),
+    Variable("limit_threshold", "", "the same at infinite N", "1", "z*_∞"),
+)
+LABELLED = Variables(
+    DIFFERENCES,
+    Variable("n_spins", "n_spins", "number of spins", "1", "N"),
+)
+
+
+def compare_entropy_production(
+    theory: EntropyProduction, simulations: Sequence[Simulation] | xr.Dataset
+) -> xr.Dataset:
+    """Compare the rate of the map with those of networks of N spins.
+
+    Args:
+        theory: of the map, as `dmft.entropy_production` gives it.
+        simulations: of one or more N with `entropy_production`, at the same parameters;
+            or a Monte Carlo data set.
+
+    Returns:
+        For each N the difference with its error and in standard errors; the difference
+        extrapolated to infinitely many spins; the exponent in N of the difference (-1
+        for a bias like 1/N; NaN where there is none to follow); what chance exceeds
+        once in a thousand such data sets; and a verdict for every point.
+
+    Raises:
+        ValueError: another batch of parameters, or simulations without it.
+
+    Example:
+        `compare_entropy_production(theory, [simulation]).z` says whether spins have the
+        rate of the map, if their bias is smaller than the error.
+    """
+    if isinstance(simulations, xr.Dataset):
+        sizes = simulations.n_spins.values
+        runs = simulations.get(stationary(PRODUCTION))
+        rates = None if runs is None else runs.transpose("n_spins", ..., "all_runs")
+    else:
+        simulations = sorted(simulations, key=lambda simulation: simulation.n_spins)
+        sizes = np.array([simulation.n_spins for simulation in simulations])
+        each = [simulation.averages.entropy_production for simulation in simulations]
+        rates = None if any(runs is None for runs in each) else np.stack(each)
+    if rates is None:
+        raise ValueError("simulations must have been run with entropy_production.")
+    rate, shape = np.asarray(theory.mean), rates.shape[1:-1]
+    if rate.shape != shape:
+        raise ValueError(
+            f"theory has batch shape {rate.shape}, the simulations have {shape}."
+        )
+    dims = tuple(f"point_{i}" for i in range(rate.ndim))
+    blocks = len(theory.blocks)
+    values = rate_differences(rate, theory.stderr, blocks, rates, sizes, dims)
+    return LABELLED.labelled(values, {"n_spins": sizes})
+
+
+def rate_differences(
+    rate, stderr, blocks: int, rates, n_spins, dims: tuple[str, ...]
+) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """Differences of spins and map at every N and in the limit, and what they say.
+
+    Args:
+        rate, stderr: of the map with its error, which rests on so many
+        blocks: of tokens.
+        rates: averages of every run, (sizes, *batch, runs).
+        n_spins: number of spins, (sizes,), increasing.
+        dims: names of the axes of the batch.
+
+    Returns:
+        Dimensions and values of the variables of `DIFFERENCES`.
+    """
+    rates, rate, own = (np.asarray(x) for x in (rates, rate, stderr))
+    sizes, samples = len(n_spins), min(rates.shape[-1], blocks)
+    difference, sampled = rates.mean(-1) - rate, standard_error(rates)
+    total = np.hypot(sampled, own)
+    z = in_standard_errors(difference, total)
+    flat = lambda x: x.reshape(sizes, -1)
+    used = np.ones(flat(difference).shape, bool)
+    limits = limit_difference(n_spins, flat(difference), flat(sampled), used)[:2]
+    limit, limit_error = (x.reshape(rate.shape) for x in limits)
+    limit_error = np.hypot(limit_error, own)
+    limit_z = in_standard_errors(limit, limit_error)
+    columns = (x[:, :, None] for x in (flat(difference), flat(sampled), used))
+    slope = bias_slope(n_spins, *columns, axes=(2,))
+    bound = lambda z: threshold(max(int(np.isfinite(z).sum()), 1), samples)
+    allowed, limit_allowed = bound(z), bound(limit_z)
+    reasons = {
+        "nothing_compared": np.isnan(z).any(0),
+        "differs": (abs(limit_z) > limit_allowed) & (sizes > 1),
+        "agrees": (abs(z) <= allowed).all(0),
+        "one_n_cannot_tell": np.full(rate.shape, sizes == 1),
+    }
+    codes = [VERDICTS.index(word) for word in reasons]
+    verdict = np.select([*reasons.values()], codes, VERDICTS.index("bias_only"))
+    each = ("n_spins", *dims)
+    return {
+        "difference": (each, difference),
+        "difference_stderr": (each, total),
+        "z": (each, z),
+        "limit": (dims, limit),
+        "limit_stderr": (dims, limit_error),
+        "limit_z": (dims, limit_z),
+        "bias_slope": (dims, slope.value.reshape(rate.shape)),
+        "bias_slope_stderr": (dims, slope.stderr.reshape(rate.shape)),
+        "verdict": (dims, verdict.astype(np.int8)),
+        "threshold": ((), allowed),
+        "limit_threshold": ((), limit_allowed),
+    }
