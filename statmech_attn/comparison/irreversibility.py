@@ -81,7 +81,8 @@ def compare_entropy_production(
         simulations = sorted(simulations, key=lambda simulation: simulation.n_spins)
         sizes = np.array([simulation.n_spins for simulation in simulations])
         each = [simulation.averages.entropy_production for simulation in simulations]
-        rates = None if any(runs is None for runs in each) else np.stack(each)
+        known = [runs for runs in each if runs is not None]
+        rates = np.stack(known) if known and len(known) == len(each) else None
     if rates is None:
         raise ValueError("simulations must have been run with entropy_production.")
     rate, shape = np.asarray(theory.mean), rates.shape[1:-1]
@@ -121,7 +122,7 @@ def rate_differences(
     limit, limit_error = (x.reshape(rate.shape) for x in limits)
     limit_error = np.hypot(limit_error, own)
     limit_z = in_standard_errors(limit, limit_error)
-    columns = (x[:, :, None] for x in (flat(difference), flat(sampled), used))
+    columns = (x[:, :, None] for x in (flat(difference), flat(total), used))
     slope = bias_slope(n_spins, *columns, axes=(2,))
     bound = lambda z: threshold(max(int(np.isfinite(z).sum()), 1), samples)
     allowed, limit_allowed = bound(z), bound(limit_z)

@@ -56,7 +56,7 @@ LANES, LANES_ELSEWHERE = 256, 65536  # rows times runs of a call: a core's cache
 SMALLEST, LARGEST = 256, 4096  # runs of a block, where there are enough
 BLOCKS = 64  # that many runs are cut into
 STRETCH = {"collapsed": 2**18, "spins": 2**28}  # tokens, or spins, drawn in a call
-AVERAGES = ("A_mean", "A_square", "m_o_se_mean", "m_o_se_square")
+AVERAGES: tuple[str, ...] = ("A_mean", "A_square", "m_o_se_mean", "m_o_se_square")
 
 
 class Layout(NamedTuple):
@@ -137,6 +137,10 @@ class Simulator:
         self.steps, self.transient = steps, transient
         self.size, self.rows, self.keep = size, rows, keep
         self.entropy_production = entropy_production
+        self.averages: dict[str, tuple[int, ...]]  # of a run, with their shapes
+        self.averages = dict.fromkeys(AVERAGES, (net.n_patterns,))
+        if entropy_production:
+            self.averages[PRODUCTION] = ()
         self.plan = METHODS[method][0](counts, self.rows * size)
 
     @property
@@ -147,14 +151,6 @@ class Simulator:
             per_step *= int(self.counts.sum())
         longest = max(STRETCH[self.method] // per_step, 1)
         return -(-self.steps // -(-self.steps // longest))
-
-    @property
-    def averages(self) -> dict[str, tuple[int, ...]]:
-        """Time averages of a run by name, with their shapes."""
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
-            AVERAGES, (self.net.n_patterns,)
-        )
-        return shapes | ({PRODUCTION: ()} if self.entropy_production else {})
 
     @property
     def bytes(self) -> int:

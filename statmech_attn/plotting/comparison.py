@@ -239,8 +239,7 @@ def _produced(axis: Axes, dataset: xr.Dataset, colours) -> None:
             elinewidth=0.6,
             color=colour,
         )
-    axis.set_xscale("log")
-    axis.set_yscale("log", nonpositive="clip")
+    axis.loglog()
     _inverse(axis, sizes.where(dataset.entropy_production_bias_slope.notnull()))
     axis.set_xlim(values[0] / 2.5, values[-1] * 2.5)
     axis.yaxis.set_minor_formatter(NullFormatter())

@@ -61,7 +61,7 @@ def _reversible():
         key=jax.random.key(0),
         entropy_production=True,
     )
-    rates = sampled.averages.entropy_production
+    rates = np.asarray(sampled.averages.entropy_production)
     return Measurement([float(rates.mean())], [float(standard_error(rates))], 64)
 
 

@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import comparison, dmft, montecarlo
+from statmech_attn.comparison.irreversibility import rate_differences, VERDICTS
 from statmech_attn.dmft.irreversibility import rates
 
 
@@ -73,6 +74,15 @@ def test_a_rate_that_is_off_by_a_tenth_is_seen(both):
     assert verdicts(compared) == ["bias_only", "differs"]
     alone = comparison.compare_entropy_production(wrong, sampled[:1])
     assert verdicts(alone) == ["one_n_cannot_tell"] * 2
+
+
+def test_an_error_of_the_map_is_no_bias_of_spins():
+    """All N differ by it alike, by far more than the runs scatter."""
+    rates = 0.3 + 1e-6 * np.random.default_rng(0).normal(size=(3, 32))
+    sizes = np.array([10**4, 10**6, 10**8])
+    found = rate_differences(0.3001, 1e-4, 20, rates, sizes, ())
+    assert np.isnan(found["bias_slope"][1])
+    assert VERDICTS[found["verdict"][1]] == "agrees"
 
 
 def test_a_data_set_is_compared_as_its_simulations(both):

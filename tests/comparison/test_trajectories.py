@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from rich.console import Console
 
-from statmech_attn import plotting
+from statmech_attn import layout, plotting
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.comparison import compare, VERDICTS
 from statmech_attn.comparison.trajectories import smallest_spread
@@ -41,7 +41,7 @@ def files(exponent=-0.5, saturated=False):
         for part in ("mean", "square"):
             simulation[f"{name}_stationary_{part}"] = (
                 ("n_spins", "beta", "pattern", "all_runs"),
-                np.zeros((len(SIZES), 2, 2, 2)),
+                np.zeros((len(SIZES), 2, 2, 32)),
             )
     same = {"gamma": 2.0, "epsilon": 0.0}
     return (
@@ -95,6 +95,48 @@ def test_one_n_is_compared_without_an_exponent():
     print_summary(result, Console(file=(text := io.StringIO()), width=100))
     assert "1  agrees" in text.getvalue()
     assert len(plotting.agreement(result).axes) == 3
+
+
+def with_rates(theory, simulation, differ_by=0.0):
+    """Entropy production 0.3 of the map, and of spins with a bias of 3/N in 32 runs."""
+    rng = np.random.default_rng(0)
+    tokens = 0.3 + 1e-6 * rng.normal(size=(2, STEPS))
+    runs = 0.3 + differ_by + 1e-6 * rng.normal(size=(len(SIZES), 2, 32))
+    runs += 3 / SIZES[:, None, None]
+    over = ("n_spins", "beta", "all_runs")
+    return (
+        theory.assign(entropy_production=(("beta", "time"), tokens)),
+        simulation.assign(entropy_production_stationary_mean=(over, runs)),
+    )
+
+
+def test_entropy_production_agrees_but_for_a_bias_like_one_over_n():
+    result = compare(*with_rates(*files()))
+    codes = result.entropy_production_verdict.values
+    assert {VERDICTS[code] for code in codes} == {"bias_only"}
+    assert (abs(result.entropy_production_z[0]) > 100).all()
+    error = result.entropy_production_bias_slope_stderr
+    assert (abs(result.entropy_production_bias_slope + 1) < 4 * error).all()
+    assert (error < 0.02).all()  # 6 % at 10^6 spins, over ln 100
+    assert verdicts(result) == {"agrees"}
+    layout.require_layout(result, "compared")
+
+
+@pytest.mark.parametrize("differ_by", [3e-6, -3e-6])
+def test_entropy_production_that_differs_at_infinite_n_is_told(differ_by):
+    """Ten errors of 3e-7; the verdict on overlaps is another."""
+    result = compare(*with_rates(*files(), differ_by))
+    assert (abs(result.entropy_production_limit_z) > 5).all()
+    print_summary(result, Console(file=(text := io.StringIO()), width=100))
+    told = text.getvalue().partition("entropy production of map and spins")[2]
+    assert told.count("differs") == 2
+    assert verdicts(result) == {"agrees"}
+
+
+def test_entropy_production_that_one_file_lacks_is_not_compared():
+    theory, simulation = with_rates(*files())
+    for pair in ((theory, files()[1]), (files()[0], simulation)):
+        assert not any("entropy" in name for name in compare(*pair))
 
 
 @pytest.mark.parametrize(

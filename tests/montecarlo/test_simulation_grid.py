@@ -52,6 +52,28 @@ def test_other_simulations_are_refused_the_same_file(tmp_path):
             other.run(path)
 
 
+def test_entropy_production_is_an_average_of_every_run_of_a_file(tmp_path):
+    """The same as of one simulation, in one round of blocks or two."""
+    run = STUDY["run"] | {"entropy_production": True, "runs": 300, "transient": 1}
+    dataset = studies.run(studies.parse(STUDY | {"run": run}))
+    layout.require_layout(dataset, tmp_path)
+    key = jax.random.key(3)
+    params = dmft.parameters(GRID["beta"], FILE.gamma, FILE.epsilon)
+    for i, n_spins in enumerate((300, 999)):
+        alone = montecarlo.simulate(
+            NET, FILE.patterns, params, start(params), n_spins=n_spins, runs=300,
+            steps=6, transient=1, key=jax.random.fold_in(key, i),
+            entropy_production=True,
+        )  # fmt: skip
+        np.testing.assert_array_equal(
+            dataset.entropy_production_stationary_mean[i],
+            alone.averages.entropy_production,
+        )
+    short = {"run": run | {"steps": 5}}
+    with pytest.raises(ValueError, match="steps must exceed transient"):
+        studies.run(studies.parse(STUDY | short))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

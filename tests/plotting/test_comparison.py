@@ -83,6 +83,27 @@ def test_agreement_draws_thresholds_and_guides(agreeing):
     assert "N" in spread.get_xlabel() and r"\sigma_1" in bias.get_ylabel()
 
 
+def test_entropy_production_has_a_panel_with_the_power_of_a_resolved_bias(agreeing):
+    """An N without steps that are compared counts for time averages."""
+    agreeing = agreeing.copy(deep=True)
+    agreeing["linear"][0] = False
+    n, over = agreeing.n_spins.values, ("n_spins", "beta")
+    bias = np.stack([3 / n, 0 * n + 1e-3], axis=1)
+    attributes = {"units": "1", "unit_name": "nat / (token spin)"}
+    dataset = agreeing.assign(
+        entropy_production_difference=(over, bias, attributes),
+        entropy_production_difference_stderr=(over, 0.1 * bias),
+        entropy_production_bias_slope=("beta", [-1.0, np.nan]),
+    )
+    axes = plotting.agreement(dataset).axes
+    assert len(axes) == 4
+    lines = axes[3].lines
+    np.testing.assert_allclose(lines[0].get_ydata(), 3 / n)
+    guide = {str(line.get_label()): line.get_ydata() for line in lines}
+    np.testing.assert_allclose(guide["$N^{-1}$"], 3 / n)
+    assert "nat / (token spin)" in axes[3].get_ylabel()
+
+
 def test_differences_stand_under_the_verdict_of_their_temperature(agreeing):
     titles = [
         x.get_title(loc="left") for x in plotting.differences_in_time(agreeing).axes

@@ -29,6 +29,18 @@ def test_a_window_longer_than_the_file_shows_all_of_it_once(orbits):
     assert len(figure.axes[0].lines[0].get_xdata()) == 1000
 
 
+def test_tokens_have_their_entropy_production_beside_the_windows(orbits):
+    """Which has a scale of its own; windows of a beta share one."""
+    rates = 0.1 + orbits.A.isel(pattern=0, drop=True) ** 2
+    rates.attrs = {"units": "1", "unit_name": "nat / (token spin)"}
+    dataset = orbits.assign(entropy_production=rates)
+    axes = plotting.trajectory_windows(dataset, windows=(50, 400)).axes
+    assert len(axes) == 6
+    np.testing.assert_array_equal(axes[5].lines[0].get_ydata(), rates[1, :50])
+    assert axes[3].get_ylim() == axes[4].get_ylim() != axes[5].get_ylim()
+    assert axes[5].get_title(loc="right") == "nat / (token spin)"
+
+
 def test_titles_say_the_measured_phase_and_only_that(orbits, measured):
     titles = lambda phases: [
         axis.get_title(loc="left")

@@ -236,7 +236,7 @@ class MonteCarloRun(RunSpec, frozen=True):
         steps (token): steps of a run.
         mean_field_transient (token): mean-field steps before the start.
         entropy_production: whether its rate is averaged over the kept steps of every
-            run, less the last C; takes 5 to 10 % longer.
+            run, less the last C; takes 10 to 45 % longer.
     """
 
     start: Start | None = None
