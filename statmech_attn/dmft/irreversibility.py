@@ -316,11 +316,12 @@ def _mean_log(net: Network, params: Parameters, fields, means, others, pair):
         return _over_classes(net, means * fields - log_cosh)
     total = 0.0
     for x in (1, -1):
-        fresh = params.redrawn * jnp.exp(x * fields - log_cosh)
+        drawn = x * fields - log_cosh
+        same = jnp.log1p(params.redrawn * jnp.expm1(drawn))  # of Delta p + 1 - Delta
         for y in (1, -1):
             chance = (1 + x * means + y * others + x * y * pair) / 4
-            copied = 1 - params.redrawn if x == y else 0.0
-            total = total + chance * jnp.log(fresh + copied)
+            log = same if x == y else jnp.log(params.redrawn) + drawn
+            total = total + chance * log
     return _over_classes(net, total)
 
 

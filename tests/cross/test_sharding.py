@@ -51,6 +51,7 @@ def simulated(method, **given):
         found = montecarlo.simulate(
             net, file.patterns, params, dmft.from_row(net, params, 0), key=KEY,
             n_spins=300, runs=3, steps=5, method=method, stored=3,
+            entropy_production=True,
         )
         return found.mean, found.spread, found.sample, found.averages
 

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 from statmech_attn import comparison, dmft, layout, montecarlo, storage, studies
 
@@ -21,10 +22,10 @@ def start(params):
     return dmft.from_row(NET, params, 0)
 
 
-def simulations(seed=3, **changes):
+def simulations(seed=3, grid=GRID, **changes):
     given = {"n_spins": [999, 300], "steps": 6, "runs": 20} | changes
     key = jax.random.key(seed)
-    return montecarlo.simulations(key, NET, FILE.patterns, GRID, start, **given)
+    return montecarlo.simulations(key, NET, FILE.patterns, grid, start, **given)
 
 
 def test_python_and_a_study_give_the_same_numbers(tmp_path):
@@ -39,6 +40,17 @@ def test_python_and_a_study_give_the_same_numbers(tmp_path):
     theory = dmft.trajectories(NET, GRID, start, steps=6, noise=FILE.patterns)
     verdict = comparison.compare(theory.compute(), computed).verdict
     assert verdict.sizes == {"beta": 2}
+
+
+@pytest.mark.parametrize("redrawn", [None, 0.5])
+def test_no_number_depends_on_how_many_blocks_a_call_has(redrawn):
+    """Rates of copied spins are rounded alike in a call of one block."""
+    grid = GRID | ({} if redrawn is None else {"redrawn": redrawn})
+    few, many = (
+        simulations(grid=grid, steps=60, entropy_production=True, batch=batch).compute()
+        for batch in (1, 4)
+    )
+    xr.testing.assert_identical(few, many)
 
 
 def test_other_simulations_are_refused_the_same_file(tmp_path):
