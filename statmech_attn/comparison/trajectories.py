@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from statmech_attn.comparison.irreversibility import DIFFERENCES, rate_differences
+from statmech_attn.comparison import irreversibility
 from statmech_attn.dmft import (
     OBSERVABLE_LABELS,
     OBSERVABLES,
@@ -53,15 +53,7 @@ from statmech_attn.statistics import (
 SPREAD_LIMIT = 0.1  # of overlaps, which lie in [-1, 1]
 LOGIT_LIMIT = 0.3  # the third correction to a mean is then below 1e-3 of the spread
 BLOCKS = 20  # of the theory's time average
-VERDICTS = (
-    "agrees",
-    "bias_only",
-    "differs",
-    "one_n_cannot_tell",
-    "nothing_compared",
-    "spread_differs",
-    "cannot_tell",
-)
+VERDICTS = (*irreversibility.VERDICTS, "spread_differs", "cannot_tell")
 AGREED = ("agrees", "bias_only")  # said only where something would have been seen
 TELLS = 0.1  # such as an error of this part of a parameter
 SLOPE = 1e-7  # below, differences of doubles are no derivative
@@ -263,7 +255,9 @@ def _entropy_production(theory, simulation):
         return {}
     rates = simulation[stationary(PRODUCTION)].transpose("n_spins", "beta", "all_runs")
     own = series.mean(-1), block_stderr(series, BLOCKS), BLOCKS
-    found = rate_differences(*own, rates, simulation.n_spins.values, ("beta",))
+    found = irreversibility.rate_differences(
+        *own, rates, simulation.n_spins.values, ("beta",)
+    )
     return {f"{PRODUCTION}_{name}": values for name, values in found.items()}
 
 
@@ -432,7 +426,7 @@ VARIABLES = Variables(
             long_name=f"entropy production: {row.long_name}",
             group=PRODUCTION,
         )
-        for row in DIFFERENCES
+        for row in irreversibility.DIFFERENCES
     ),
     Variable(
         "compared", "n_spins beta time", "step before the predictability horizon", "1",

@@ -6,7 +6,7 @@ same in every row and whatever the other rows are.
 
     state      (C, M, rows, runs)    of the networks
     sums       (4, M, rows, runs)    of A, A^2, m_o_se, m_o_se^2 over the kept steps
-    produced   (rows, runs)          sum of the entropy production, if it is asked for
+    total      (rows, runs)          of the entropy production, where it is asked for
     mean       (steps, 5, M, rows)   over the runs of a block, in the order OBSERVABLES
     square     (steps, 5, M, rows)   squared deviations from it, summed over runs
 
@@ -158,11 +158,8 @@ class Simulator:
         lanes, tokens = self.rows * self.size, self.rows * (2 + self.keep)
         size = self.net.dimension * 9 * lanes
         if self.entropy_production:
-            size += (
-                self.net.context
-                * (self.net.n_patterns + 2 * self.net.n_classes)
-                * lanes
-            )
+            of_a_token = self.net.n_patterns + 2 * self.net.n_classes
+            size += self.net.context * of_a_token * lanes
         size += len(OBSERVABLES) * self.net.n_patterns * tokens * 2 * self.steps
         return 8 * size
 
@@ -310,9 +307,9 @@ class _Read(NamedTuple):
 
 
 def sampled_step(net, params, state: State, lanes: Words, plan, draw):
-    """z_t -> z_{t+1} for sampled tokens with their class means.
+    """z_t -> z_{t+1} for sampled tokens; as `mean_field.observe` else.
 
-    As `mean_field.observe` else.
+    The class means of the token come first.
     """
     fields = params.beta * contract(net.output.T, state.newest)
     if params.redrawn is None:

@@ -265,13 +265,11 @@ class _Collected:
         sample[:] = simulated.sample[: len(sample)]
 
     def time_averages(self, batch: tuple[int, ...]) -> TimeAverages:
-        last = {n: np.moveaxis(x, (0, 1), (-2, -1)) for n, x in self._averages.items()}
-        return TimeAverages(
-            **{
-                n: x.reshape(*x.shape[:-2], *batch, x.shape[-1])
-                for n, x in last.items()
-            }
-        )
+        def placed(values: np.ndarray) -> np.ndarray:
+            values = np.moveaxis(values, (0, 1), (-2, -1))
+            return values.reshape(*values.shape[:-2], *batch, values.shape[-1])
+
+        return TimeAverages(**{name: placed(x) for name, x in self._averages.items()})
 
 
 def check_simulation(
