@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.registry import picture
@@ -107,9 +108,8 @@ def _times(axis: Axes, dataset: xr.Dataset) -> None:
     axis.errorbar(
         dataset.n_spins, times["size"], times.size_stderr, color=style.BLUE, **DOTS
     )
-    axis.set(xscale="log", yscale="log", title="at the fold")
-    axis.set(xlabel=style.WORDS["n_spins"], ylabel=r"$\tau$ (tokens)")
-    axis.margins(x=0.08)
+    axis.set(yscale="log", title="at the fold", ylabel=r"$\tau$ (tokens)")
+    _against_spins(axis)
 
 
 def _ratios(axis: Axes, dataset: xr.Dataset) -> None:
@@ -132,10 +132,17 @@ def _ratios(axis: Axes, dataset: xr.Dataset) -> None:
         )
         farthest = max(farthest, float((np.abs(ratio - 1) + error).max()))
     axis.axhline(1, **THEORY)
-    axis.set(xscale="log", xlabel=style.WORDS["n_spins"], ylabel="measured / theory")
+    axis.set(ylabel="measured / theory")
     axis.set_ylim(1 - 1.2 * farthest, 1 + 2.4 * farthest)
-    axis.margins(x=0.08)
+    _against_spins(axis)
     axis.legend(title="exponent of $N$ (theory)", loc="upper right", title_fontsize=8)
+
+
+def _against_spins(axis: Axes) -> None:
+    """Numbers of spins along x, with words at powers of ten."""
+    axis.set(xscale="log", xlabel=style.WORDS["n_spins"])
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.margins(x=0.08)
 
 
 def _spins(n: int) -> str:

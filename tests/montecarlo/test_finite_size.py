@@ -138,8 +138,8 @@ def test_states_that_stay_are_no_passages():
         spins(spinodal(), **how).compute()
 
 
-def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
-    """Nor do the cuts between chunks matter, or the other points of a file."""
+def test_no_bit_depends_on_the_chunks(tmp_path):
+    """Nor on whether a file was there; another key has other numbers."""
     how = {"distances": [0.0, 1.0], "runs": 8, "samples": 20}
     points = lambda: spins(little(), n_spins=[10**4, 10**5], **how)
     whole = points().compute()
