@@ -236,18 +236,25 @@ def main_frequency(x: Float[Array, "T d"]) -> Float[Array, ""]:
     moments = jnp.pad(moments, ((0, 0), (0, rows * columns - length)))
     table = moments.reshape(3, rows, columns)
 
-    def ascend(_, f):
+    # Carried along, so that each factor is computed once and not for every sample.
+    def turns_at(f):
         turns = lambda steps: jnp.exp(2j * jnp.pi * f * steps)
-        of_rows = jnp.sum(table * turns(jnp.arange(columns)), axis=2)
-        m = jnp.sum(of_rows * turns(columns * jnp.arange(rows)), axis=1)
+        return turns(jnp.arange(columns)), turns(columns * jnp.arange(rows))
+
+    def ascend(_, carry):
+        f, (of_columns, of_rows) = carry
+        sums = jnp.sum(table * of_columns, axis=2)
+        m = jnp.sum(sums * of_rows, axis=1)
         mixed = jnp.conj(m[0]) * m[1:]
         slope = -mixed[0].imag
         curvature = jnp.abs(jnp.abs(m[1]) ** 2 - mixed[1].real)
         step = slope / jnp.where(curvature > 0, curvature, 1.0)
         new = f + step / (2 * jnp.pi * length)
-        return jnp.clip(new, peak - 1 / length, peak + 1 / length)
+        new = jnp.clip(new, peak - 1 / length, peak + 1 / length)
+        return new, turns_at(new)
 
-    return jnp.minimum(jax.lax.fori_loop(0, NEWTON_STEPS, ascend, peak), 0.5)
+    f, _ = jax.lax.fori_loop(0, NEWTON_STEPS, ascend, (peak, turns_at(peak)))
+    return jnp.minimum(f, 0.5)
 
 
 def _bump(length: int) -> Float[Array, " T"]:
