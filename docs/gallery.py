@@ -280,7 +280,8 @@ GROWING_COMPARED = Comparison(GROWING, GROWING_SPINS, "extensive_agreement.h5")
 CROSSTALK = Kept("crosstalk")
 RESPONSES = Study("analysis/response.toml")
 CRITICAL_SPINS = Study(
-    "analysis/finite_size.toml", ("run.n_spins=[29997, 99999, 999999]", "run.runs=16")
+    "analysis/critical_spins.toml",
+    ("run.n_spins=[29997, 99999, 999999]", "run.runs=16"),
 )
 CAPACITIES = Study(
     "analysis/capacity.toml",

@@ -80,9 +80,11 @@ def compare_entropy_production(
     else:
         simulations = sorted(simulations, key=lambda simulation: simulation.n_spins)
         sizes = np.array([simulation.n_spins for simulation in simulations])
-        each = [simulation.averages.entropy_production for simulation in simulations]
-        known = [runs for runs in each if runs is not None]
-        rates = np.stack(known) if known and len(known) == len(each) else None
+        of_sizes = [
+            simulation.averages.entropy_production for simulation in simulations
+        ]
+        known = [runs for runs in of_sizes if runs is not None]
+        rates = np.stack(known) if known and len(known) == len(of_sizes) else None
     if rates is None:
         raise ValueError("simulations must have been run with entropy_production.")
     rate, shape = np.asarray(theory.mean), rates.shape[1:-1]
@@ -111,16 +113,16 @@ def rate_differences(
     Returns:
         Dimensions and values of the variables of `DIFFERENCES`.
     """
-    rates, rate, own = (np.asarray(x) for x in (rates, rate, stderr))
+    rates, rate, map_error = (np.asarray(x) for x in (rates, rate, stderr))
     sizes, samples = len(n_spins), min(rates.shape[-1], blocks)
     difference, sampled = rates.mean(-1) - rate, standard_error(rates)
-    total = np.hypot(sampled, own)
+    total = np.hypot(sampled, map_error)
     z = in_standard_errors(difference, total)
     flat = lambda x: x.reshape(sizes, -1)
     used = np.ones(flat(difference).shape, bool)
     limits = limit_difference(n_spins, flat(difference), flat(sampled), used)[:2]
     limit, limit_error = (x.reshape(rate.shape) for x in limits)
-    limit_error = np.hypot(limit_error, own)
+    limit_error = np.hypot(limit_error, map_error)
     limit_z = in_standard_errors(limit, limit_error)
     columns = (x[:, :, None] for x in (flat(difference), flat(total), used))
     slope = bias_slope(n_spins, *columns, axes=(2,))
@@ -134,11 +136,11 @@ def rate_differences(
     }
     codes = [VERDICTS.index(word) for word in reasons]
     verdict = np.select([*reasons.values()], codes, VERDICTS.index("bias_only"))
-    each = ("n_spins", *dims)
+    of_sizes = ("n_spins", *dims)
     return {
-        "difference": (each, difference),
-        "difference_stderr": (each, total),
-        "z": (each, z),
+        "difference": (of_sizes, difference),
+        "difference_stderr": (of_sizes, total),
+        "z": (of_sizes, z),
         "limit": (dims, limit),
         "limit_stderr": (dims, limit_error),
         "limit_z": (dims, limit_z),

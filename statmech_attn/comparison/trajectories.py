@@ -254,11 +254,11 @@ def _entropy_production(theory, simulation):
     if (series := _series(theory, simulation, PRODUCTION)) is None:
         return {}
     rates = simulation[stationary(PRODUCTION)].transpose("n_spins", "beta", "all_runs")
-    own = series.mean(-1), block_stderr(series, BLOCKS), BLOCKS
-    found = irreversibility.rate_differences(
-        *own, rates, simulation.n_spins.values, ("beta",)
+    of_map = series.mean(-1), block_stderr(series, BLOCKS), BLOCKS
+    differences = irreversibility.rate_differences(
+        *of_map, rates, simulation.n_spins.values, ("beta",)
     )
-    return {f"{PRODUCTION}_{name}": values for name, values in found.items()}
+    return {f"{PRODUCTION}_{name}": values for name, values in differences.items()}
 
 
 def _stationary(theory, simulation, name):

@@ -242,14 +242,14 @@ class FiniteSizes(Points):
         expected, _ = self._width(theory, np.zeros_like(theory))
         expected = np.stack([theory[:, at] ** root, expected], 1)
         fit = power_law(n, np.where(np.isfinite(expected), sizes, np.nan), errors)
-        both, one = ("n_spins", "quantity"), ("quantity",)
+        both, of_quantity = ("n_spins", "quantity"), ("quantity",)
         return {
             "size": (both, sizes),
             "size_stderr": (both, errors),
             "size_theory": (both, expected),
-            "exponent": (one, fit.value),
-            "exponent_stderr": (one, fit.stderr),
-            "exponent_theory": (one, np.array([root * of_size, of_distance])),
+            "exponent": (of_quantity, fit.value),
+            "exponent_stderr": (of_quantity, fit.stderr),
+            "exponent_theory": (of_quantity, np.array([root * of_size, of_distance])),
         }
 
     def _width(self, value, error):

@@ -191,12 +191,12 @@ class Simulator:
         mean, square = (cut(*(p[i] for p in parts)) for i in (0, 1))
         sample = np.concatenate([p[2] for p in parts])[: self.steps, ..., :count, :]
         _, sums, read = carry
-        kept = self.steps - self.transient
-        per_run = np.moveaxis(np.asarray(sums)[..., :count, :], 1, -1) / kept
+        averaged = self.steps - self.transient
+        per_run = np.moveaxis(np.asarray(sums)[..., :count, :], 1, -1) / averaged
         averages = dict(zip(AVERAGES, per_run, strict=True))
         if read is not None:
             produced = np.asarray(read.total)[:count]
-            averages[PRODUCTION] = produced / (kept - self.net.context)
+            averages[PRODUCTION] = produced / (averaged - self.net.context)
         return Simulated(
             np.moveaxis(mean, -1, 0),
             np.moveaxis(square, -1, 0),

@@ -21,6 +21,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from test_gpu_programs import KEY, network, posed
 from statmech_attn import bpkr, dmft, dynamics, montecarlo
 from statmech_attn.dmft import extensive
+from statmech_attn.dmft.extensive import effective_process
 from statmech_attn.montecarlo import run_blocks, weight_sampling, weight_space
 from statmech_attn.training import Descent, Trainer
 
@@ -70,6 +71,18 @@ def extensive_spins(place):
         problem, one, [1.0], n_spins=100, steps=2, runs=2
     )
     return jax.jit(jax.vmap(plan.sample))(place(jax.random.split(KEY, 8)))
+
+
+populated, on_one_device = set(), effective_process._population
+
+
+def population(*given):
+    run = on_one_device(*given)
+    populated.update(run[1].devices())
+    return run
+
+
+effective_process._population = population
 
 
 def sampled(place):
@@ -177,6 +190,7 @@ JOBS = dict(
 )
 names, counts = json.loads(sys.argv[2])
 found = {name: list(compared(JOBS[name], counts)) for name in names}
+found["populations"] = len(populated)
 print(json.dumps(found | {"stretch": stretch() if "spins" in names else {}}))
 """
 
@@ -231,11 +245,12 @@ def check(results):
 def test_four_devices_give_the_numbers_of_one():
     results = found(FAST, [4])
     assert results.pop("stretch") == {"devices": 4, "talk": []}
+    assert results.pop("populations") == 4
     check(results)
 
 
 @pytest.mark.slow
 def test_two_and_four_devices_give_the_numbers_of_one():
     results = found(list(TOLERANCES), [2, 4])
-    assert results.pop("stretch")["devices"] == 4
+    assert results.pop("stretch")["devices"] == results.pop("populations") == 4
     check(results)

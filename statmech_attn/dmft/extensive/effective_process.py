@@ -27,6 +27,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
+from statmech_attn.batches import devices
 from statmech_attn.dmft.extensive.closed_recursion import closed
 from statmech_attn.dmft.extensive.loaded_network import (
     Cells,
@@ -186,11 +187,12 @@ def sampled(
     check_steps(problem, steps, BYTES * population * (steps + 1))
     cold = bool(np.isinf(problem.beta).any())
     runs: list[tuple[Values, Array]] = []
-    count = FEWEST
+    count, places = FEWEST, devices()
     while True:
         for b in range(len(runs), count):
             branch = jax.random.fold_in(key, b)
-            runs.append(_population(problem, sites, steps, size, branch, cold))
+            with jax.default_device(places[b % len(places)]):
+                runs.append(_population(problem, sites, steps, size, branch, cold))
         stacked = jax.tree.map(lambda *x: np.stack(x), *(run[0] for run in runs))
         spread = jax.tree.map(lambda x: standard_error(x, 0), stacked)
         errors = (spread.m_o_se, spread.A, spread.weights, spread.C)

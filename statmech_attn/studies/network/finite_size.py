@@ -1,5 +1,7 @@
 """Finite-size studies of a network: spins at a bifurcation that continuation finds."""
 
+from typing import get_args
+
 import jax
 
 from statmech_attn.dmft import critical_fluctuations, CriticalFluctuations
@@ -7,7 +9,10 @@ from statmech_attn.dynamics import continuation
 from statmech_attn.montecarlo import CriticalSampling, FiniteSizes
 from statmech_attn.studies.network import models
 from statmech_attn.studies.network.continuation import diagram, network_source
-from statmech_attn.studies.network.finite_size_table import FiniteSizeStudy
+from statmech_attn.studies.network.finite_size_table import (
+    Bifurcation,
+    FiniteSizeStudy,
+)
 from statmech_attn.studies.tables import chosen
 
 
@@ -34,25 +39,23 @@ def work(study: FiniteSizeStudy) -> FiniteSizes:
 
 
 def _law(
-    study: FiniteSizeStudy, found: continuation.BifurcationDiagram
+    study: FiniteSizeStudy, followed: continuation.BifurcationDiagram
 ) -> CriticalFluctuations:
     """The law at the bifurcation that is asked for."""
     kind, number = study.run.bifurcation, study.run.number
-    known = (
-        [kind] if kind else ["neimark_sacker", "period_doubling", "pitchfork", "fold"]
-    )
+    known = [kind] if kind else get_args(Bifurcation)
     places = [
         (branch.problem, special)
-        for branch in found.branches
+        for branch in followed.branches
         for special in branch.special
         if special.kind in known
     ]
     if len(places) < number:
         bounds = study.parameters.free["beta"]
-        seen = ", ".join(f"{s.kind} at {s.value:.6g}" for s in found.special)
+        others = ", ".join(f"{s.kind} at {s.value:.6g}" for s in followed.special)
         raise ValueError(
             f"run.bifurcation: no {kind or 'bifurcation'} of number {number} on the "
             f"branch from beta = {bounds.start:g} to {bounds.stop:g}; there is "
-            f"{seen or 'none at all'}."
+            f"{others or 'none at all'}."
         )
     return critical_fluctuations(*places[number - 1])

@@ -16,6 +16,9 @@ from statmech_attn.studies.network.tables import DmftStudy
 from statmech_attn.studies.tables import of
 
 
+Bifurcation = Literal["neimark_sacker", "period_doubling", "pitchfork", "fold"]
+
+
 class FiniteSizeRun(of(CriticalSampling), ContinuationRun, frozen=True):
     """The bifurcation on the branch of a cycle, and spins around it.
 
@@ -27,9 +30,7 @@ class FiniteSizeRun(of(CriticalSampling), ContinuationRun, frozen=True):
             it, 0 among them; positive where the new orbit is, or no state is left.
     """
 
-    bifurcation: (
-        Literal["neimark_sacker", "period_doubling", "pitchfork", "fold"] | None
-    ) = None
+    bifurcation: Bifurcation | None = None
     number: Count = 1
     n_spins: Annotated[list[Count], Field(min_length=1, examples=[[99_999, 999_999]])]
     distances: Annotated[list[float], Field(min_length=1)] = [-2.0, -1.0, 0.0, 1.0, 2.0]
