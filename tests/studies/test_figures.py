@@ -65,7 +65,7 @@ def read(folder: pathlib.Path, name: str):
 def test_bifurcation_figures_show_every_section_sample(run, data, part):
     (figure,) = run(f"bifurcation_{part}").values()
     scan = read(data, f"bifurcation_{part}")
-    ribbon, diagram, spectrum = figure.axes
+    ribbon, diagram, spectrum, *_ = figure.axes
     strobe, section = diagram.lines
     assert len(section.get_xdata()) == int(np.isfinite(scan.section).sum()) > 24
     assert len(strobe.get_xdata()) == int(np.isfinite(scan.strobe).sum())
