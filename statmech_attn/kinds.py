@@ -302,6 +302,7 @@ KINDS = Rows(
             "comparison": "files.rows:TRAJECTORIES files.rows:POSTERIORS "
             "files.rows:EXTENSIVE",
             "head-scores": "files.rows:HEAD_SCORES",
+            "ablation": "files.rows:ABLATION",
             "running-lyapunov": "files.rows:RUNNING_LYAPUNOV",
             "chaos-indicators": "files.rows:CHAOS_INDICATORS",
             "benchmark": "files.rows:BENCHMARK",

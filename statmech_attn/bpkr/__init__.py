@@ -24,6 +24,11 @@ if TYPE_CHECKING:
         selection as selection,
         wishart as wishart,
     )
+    from statmech_attn.bpkr.ablation import (
+        ablate as ablate,
+        Ablation as Ablation,
+        ablation_of as ablation_of,
+    )
     from statmech_attn.bpkr.action import (
         energy as energy,
         entropies as entropies,
@@ -109,6 +114,10 @@ if TYPE_CHECKING:
     )
     from statmech_attn.bpkr.pruned_networks import PrunedNetworks as PrunedNetworks
     from statmech_attn.bpkr.saddle_points import SaddlePoints as SaddlePoints
+    from statmech_attn.bpkr.score_agreement import (
+        score_agreement as score_agreement,
+        ScoreAgreement as ScoreAgreement,
+    )
     from statmech_attn.bpkr.scores import (
         by_head as by_head,
         head_floors as head_floors,
@@ -120,6 +129,7 @@ if TYPE_CHECKING:
         ModelSelection as ModelSelection,
     )
     from statmech_attn.bpkr.solution import Solution as Solution
+    from statmech_attn.bpkr.torch_heads import TorchHeads as TorchHeads
 
 
 lazy.attach(__name__)

@@ -17,15 +17,17 @@ weights tells no head from another; and no example comes twice, which the theory
 take for two that agree.
 """
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from statmech_attn import presentation
+from statmech_attn.bpkr.ablation import Ablation, VARIABLES as OF_ABLATION
 from statmech_attn.bpkr.attention import path_names
 from statmech_attn.bpkr.networks import order_parameters, skips_of, Weights
 from statmech_attn.bpkr.predictor import (
@@ -41,6 +43,10 @@ from statmech_attn.bpkr.quantities import (
     HEAD_SCORE_FLOOR,
     TEMPERATURE_OF_ONE,
     WIDTHS_OF_ONE,
+)
+from statmech_attn.bpkr.score_agreement import (
+    ScoreAgreement,
+    VARIABLES as OF_AGREEMENT,
 )
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
@@ -102,9 +108,11 @@ _ROWS = (
     ),
     Variable("label_variance", "", "variance of the labels", symbol="Var Y"),
 )
+_OF_LOSSES = (*OF_ABLATION, *OF_AGREEMENT)
 _ALWAYS = ("head_score", "U_by_head", "U_1", "temperature", "width")
 VARIABLES = Variables(
     *(row._replace(group="" if row.name in _ALWAYS else None) for row in _ROWS),
+    *(row for row in _OF_LOSSES if not row.name.startswith("attention_head")),
     HEAD._replace(group=""),
     Variable("attention_head_pair", "attention_head_pair", "layer.head", "1", "(l, h)"),
     Variable("path_1", "path_1", "attention path from layer 1 on", "1", "π"),
@@ -135,6 +143,9 @@ class HeadScores(eqx.Module):
         error_left_out: mean squared error of each example, predicted from all others
             at the order parameters of all; None of several outputs, and at T = 0.
         error_left_out_stderr: its standard error over examples.
+        ablation: what the network loses without its heads, where it is given.
+        agreement: how scores agree with that: of theory, of trained value weights, by
+            derivatives of the loss.
     """
 
     solution: Solution
@@ -149,11 +160,27 @@ class HeadScores(eqx.Module):
     score_trained: Float[np.ndarray, " n"] | None
     error_left_out: float | None
     error_left_out_stderr: float | None
+    ablation: Ablation | None = None
+    agreement: ScoreAgreement | None = None
+
+    @property
+    def is_head(self) -> Bool[np.ndarray, " n"]:
+        """Which of the names are heads, and no skip connections."""
+        problem = self.solution.problem
+        skips = [
+            np.arange(of_layer) < of_layer - count
+            for of_layer, count in zip(problem.branches, problem.heads)
+        ]
+        return ~np.concatenate(skips)
 
     @property
     def label_variance(self) -> float:
         """Mean squared error of the mean of the labels, over examples and outputs."""
         return float(np.var(self.solution.problem.Y, axis=0).mean())
+
+    def explain(self) -> str | None:
+        """Which scores the ablations support, in a sentence."""
+        return None if self.agreement is None else self.agreement.explain()
 
     _shown = _ROWS
     __repr__, _repr_html_, _to_dataset = presentation.METHODS
@@ -173,7 +200,14 @@ class HeadScores(eqx.Module):
             name: (name, values, VARIABLES.attributes(name))
             for name, values in coordinates.items()
         }
-        return self._to_dataset().assign_coords(labelled)
+        dataset = self._to_dataset().assign_coords(labelled)
+        if self.ablation is None or self.agreement is None:
+            return dataset
+        own = [name for name, head in zip(names, self.is_head) if head]
+        of_heads = self.ablation.to_dataset().assign_coords(attention_head=own)
+        of_heads = of_heads.reindex(attention_head=names)  # NaN for skip connections
+        of_heads = of_heads.assign_coords(attention_head=dataset.attention_head)
+        return dataset.assign(of_heads).assign(self.agreement.to_dataset())
 
 
 def score(
@@ -183,6 +217,7 @@ def score(
     resamples: int = 20,
     names: Sequence[str] = (),
     weights: Weights | None = None,
+    ablation: Ablation | None = None,
 ) -> HeadScores:
     """Scores of the heads of a problem, with their errors over examples.
 
@@ -196,13 +231,14 @@ def score(
         names: of the heads, layer by layer, each skip connection before the heads of
             its layer; layer.head when omitted.
         weights: trained value weights, of which U_1 is shown beside that of theory.
+        ablation: of the same heads, against which the scores are held.
 
     Returns:
         `HeadScores`: scores with errors, order parameters by head, and the solution.
 
     Raises:
         ValueError: no saddle point is found, kernels are too large for memory, or
-            names, resamples or weights do not fit.
+            names, resamples, weights or ablation do not fit.
 
     Warns:
         UserWarning: all labels are the same.
@@ -225,6 +261,10 @@ def score(
             f"names: need one for each of {sum(problem.branches)} heads and skip "
             f"connections; got {len(names)}."
         )
+    if ablation is not None and ablation.heads != tuple(problem.heads):
+        raise ValueError(
+            f"ablation is of {ablation.heads} heads, the problem of {problem.heads}."
+        )
     if not np.ptp(problem.Y, axis=0).any():
         warnings.warn(
             "all labels are the same, so there is nothing to be told from the inputs, "
@@ -245,7 +285,7 @@ def score(
     resampled *= weight.sum() / weight.max()
     enough = len(converged) >= FEWEST and len(problem.Y) > 1
     error, error_stderr = _left_out(solution)
-    return HeadScores(
+    scores = HeadScores(
         solution=solution,
         names=names,
         score=weight / weight.max(),
@@ -266,7 +306,20 @@ def score(
         ),
         error_left_out=error,
         error_left_out_stderr=error_stderr,
+        ablation=ablation,
     )
+    if ablation is None:
+        return scores
+    held = {"theory": scores.score, "trained values": scores.score_trained}
+    of_heads = {
+        name: values[scores.is_head]
+        for name, values in held.items()
+        if values is not None
+    }
+    if ablation.gradient is not None and ablation.linear is not None:
+        of_heads |= {"gradient": ablation.gradient.value}
+        of_heads |= {"gradient, signed": ablation.linear.value}
+    return dataclasses.replace(scores, agreement=ablation.agreement(of_heads))
 
 
 def head_floors(

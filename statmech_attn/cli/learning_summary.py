@@ -297,11 +297,13 @@ def head_scores(dataset: xr.Dataset) -> Content:
     """Per head: score with its error, its floor, and that of the trained weights."""
     trained = "head_score_trained" in dataset
     floors = "head_score_floor" in dataset
+    ablated = "loss_gained" in dataset
     columns = (
         "head",
         "score",
         *["floor"] * floors,
         *["trained weights"] * trained,
+        *["loss gained"] * ablated,
     )
     table = titled("head scores", columns)
     for place, name in enumerate(dataset.attention_head.values):
@@ -310,8 +312,12 @@ def head_scores(dataset: xr.Dataset) -> Content:
         row += [formatted(head.head_score_floor, ".2g")] * floors
         if trained:
             row.append(formatted(head.head_score_trained, ".2g"))
+        if ablated:
+            row.append(with_error(head.loss_gained, head.loss_gained_stderr))
         table.add_row(*row)
     yield table
+    if ablated:
+        yield from _agreement(dataset)
     words = "errors over examples"
     if np.isnan(dataset.head_score_stderr).all():
         words = "without errors, which need two resamples or more, and two examples"
@@ -334,6 +340,44 @@ def head_scores(dataset: xr.Dataset) -> Content:
             f"N = {N:g}: below {size}, the size of U, so the saddle point lies outside "
             "the support of the exact law, whose U is singular"
         )
+
+
+def _agreement(dataset: xr.Dataset) -> Content:
+    """How scores order the heads, beside the losses gained without them."""
+    columns = ("score", "all heads", "level", "within layers", "level")
+    table = titled("rank correlations with the loss gained", columns)
+    for name in dataset.head_score_name.values:
+        of_score, row = dataset.sel(head_score_name=name), [str(name)]
+        for ending in ("", "_within"):
+            correlation = f"score_correlation{ending}"
+            value, error = of_score[correlation], of_score[f"{correlation}_stderr"]
+            row += [
+                with_error(value, error),
+                formatted(of_score[f"{correlation}_level"], ".2g"),
+            ]
+        table.add_row(*row)
+    yield table
+    agreement = bpkr.ScoreAgreement.of(dataset)
+    yield agreement.explain()
+
+
+def ablation(dataset: xr.Dataset) -> Content:
+    """Per head: loss gained without it, and what derivatives of the loss say of it."""
+    slopes = "gradient_score" in dataset
+    columns = ("head", "loss gained", *["to first order", "gradient"] * slopes)
+    table = titled("losses without heads", columns)
+    for place, name in enumerate(dataset.attention_head.values):
+        head = dataset.isel(attention_head=place)
+        row = [str(name), with_error(head.loss_gained, head.loss_gained_stderr)]
+        if slopes:
+            for column in ("loss_gained_linear", "gradient_score"):
+                row.append(with_error(head[column], head[f"{column}_stderr"]))
+        table.add_row(*row)
+    yield table
+    yield f"loss with all heads {with_error(dataset.loss, dataset.loss_stderr)}"
+    if "loss_gained_pruned" in dataset:
+        order = ", ".join(map(str, dataset.pruned_head.values))
+        yield f"greedy order, on the same examples: {order}"
 
 
 def model_selection(dataset: xr.Dataset) -> Content:
@@ -407,7 +451,12 @@ ESTIMATES = Summary(
 )
 PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")
 HEAD_SCORES = Summary(
-    head_scores, "head_score* failed error_left_out* label_variance U_1 width"
+    head_scores,
+    "head_score* loss_gained* score_correlation* failed error_left_out* label_variance "
+    "U_1 width",
+)
+ABLATION = Summary(
+    ablation, "loss loss_stderr loss_gained* gradient_score* head_interaction*"
 )
 MODEL_SELECTION = Summary(
     model_selection,

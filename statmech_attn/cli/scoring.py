@@ -114,7 +114,8 @@ def score(
 
     The file holds x (examples, features, tokens), labels Y and attention_1,
     attention_2, ... (heads, examples, tokens, tokens), and optionally trained value
-    weights V_1, V_2, ... and a.
+    weights V_1, V_2, ... and a. With losses of the network without each head, loss and
+    loss_1, loss_2, ..., it says which scores order the heads as these do.
 
     Without --output, the scores of heads.npz are written to heads-scores.h5 beside it,
     and their figures to heads-scores-figures.
@@ -150,6 +151,7 @@ def score(
         resamples=resamples,
         names=arrays.names,
         weights=arrays.weights,
+        ablation=arrays.ablation,
     )
     dataset = scores.to_dataset()
     storage.write(
@@ -197,4 +199,22 @@ def _as_dict(scores: "bpkr.HeadScores") -> dict:
         "error_left_out": scores.error_left_out,
         "error_left_out_stderr": scores.error_left_out_stderr,
         "label_variance": scores.label_variance,
+    } | _of_losses(scores)
+
+
+def _of_losses(scores: "bpkr.HeadScores") -> dict:
+    """What is said of losses without heads, where the file has them."""
+    if scores.ablation is None or scores.agreement is None:
+        return {}
+    agreement, gained = scores.agreement, scores.ablation.gained
+    columns = {
+        name: values.tolist()
+        for name, values in vars(agreement).items()
+        if name != "names"
+    }
+    return {
+        "loss_gained": gained.value.tolist(),
+        "loss_gained_stderr": gained.stderr.tolist(),
+        "agreement": {"scores": list(agreement.names)} | columns,
+        "supported": agreement.explain(),
     }

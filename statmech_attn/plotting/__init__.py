@@ -9,6 +9,11 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
+    from statmech_attn.plotting.ablation import (
+        ablation,
+        greedy_pruning,
+        head_interactions,
+    )
     from statmech_attn.plotting.basins import (
         basin_fractions,
         hysteresis,
@@ -112,6 +117,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "ablation",
     "accuracy_against_width",
     "accuracy_on_sets",
     "agreement",
@@ -148,7 +154,9 @@ __all__ = [
     "finite_size_collapse",
     "finite_width",
     "FORMATS",
+    "greedy_pruning",
     "growth",
+    "head_interactions",
     "head_scores",
     "heads_together",
     "hysteresis",

@@ -76,12 +76,8 @@ def head_scores(
             mfc="white",
             label="trained value weights",
         )
-    names = dataset.attention_head.values
-    axis.set_xticks(places, names, rotation=90 if _long(names) else 0)
-    axis.tick_params(axis="x", length=0)
-    axis.set_xlim(-0.6, count - 0.4)
+    heads_axis(axis, dataset.attention_head.values)
     axis.set_ylim(0, None)
-    axis.set_xlabel("head (layer.head)" if _numbered(names) else "head")
     axis.set_ylabel("head score")
     sheet.legend()
     sheet.note(_note(dataset))
@@ -109,8 +105,13 @@ def heads_together(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     return sheet.figure
 
 
-def _numbered(names) -> bool:
-    return all(re.fullmatch(r"(\d+\.|skip )\d+", name) for name in names)
+def heads_axis(axis: Axes, names) -> None:
+    """Name the heads that stand at 0, 1, 2, ... of an axis."""
+    axis.set_xticks(range(len(names)), names, rotation=90 if _long(names) else 0)
+    axis.tick_params(axis="x", length=0)
+    axis.set_xlim(-0.6, len(names) - 0.4)
+    numbered = all(re.fullmatch(r"(\d+\.|skip )\d+", name) for name in names)
+    axis.set_xlabel("head (layer.head)" if numbered else "head")
 
 
 def _long(names) -> bool:

@@ -5,6 +5,12 @@ A file of `tasks.arrays` without a test set, and optionally with value weights:
     V_1, V_2, ...                 (H, N, N)           trained values, as they act
     a                             (N,) or (K, N)      and readout
 
+and, of examples that may be others, losses of the network as it is and without a head,
+
+    loss                          (E,)                loss of every example
+    loss_1, loss_2, ...           (H, E)              without each head of the layer
+    slope_1, slope_2, ...         (H, E)              derivatives in gates of the heads
+
 A hidden state is a sum over the heads of V_h x Omega_h, without factors; what stands
 between values and readout, such as an output projection, is multiplied into them.
 """
@@ -35,6 +41,7 @@ class Scored(NamedTuple):
         heads: heads per layer, of those that were chosen.
         names: of the heads, each skip connection before those of its layer.
         weights: trained value weights, None where the file has none.
+        ablation: of these heads, None where the file has no losses.
         skip: factors of the skip connections, as in `bpkr.Problem`.
     """
 
@@ -43,6 +50,7 @@ class Scored(NamedTuple):
     heads: tuple[int, ...]
     names: tuple[str, ...]
     weights: bpkr.Weights | None
+    ablation: bpkr.Ablation | None
     skip: prior.Skip
 
     def problem(
@@ -148,6 +156,7 @@ def _scored(
         given.counts,
         given.names(numbered=True),
         weights,
+        _ablation(file, given),
         given.skip,
     )
 
@@ -173,6 +182,43 @@ def _value_weights(file: ArrayFile, given: Source) -> bpkr.Weights | None:
     scaled = tuple(jnp.asarray(v * math.sqrt(N * len(v))) for v in V)
     a = jnp.asarray(file.numbers("a") * math.sqrt(N))
     return bpkr.Weights(jnp.eye(N), scaled, a, given.skip)
+
+
+def _ablation(file: ArrayFile, given: Source) -> bpkr.Ablation | None:
+    """Losses of the network without its heads.
+
+    Raises:
+        ValueError: some of the arrays are missing, do not fit, or are not finite.
+    """
+    layers = range(1, len(given.heads) + 1)
+    slopes = any(f"slope_{layer}" in file for layer in layers)
+    if "loss" not in file and not slopes:
+        return None
+    whole = file.numbers("loss")
+    if whole.ndim != 1:
+        raise ValueError(
+            f"loss must have shape (E,), losses of examples; got {whole.shape}."
+        )
+
+    def of_heads(name):
+        arrays = []
+        for layer, count, chosen in zip(layers, given.heads, given.kept, strict=True):
+            sizes = {"H": (count, "heads of the layer"), "E": (len(whole), "loss")}
+            file.require_shape(f"{name}_{layer}", ("H", "E"), sizes)
+            arrays.append(file.numbers(f"{name}_{layer}", chosen))
+        return np.concatenate(arrays)
+
+    return bpkr.ablation_of(
+        whole,
+        of_heads("loss") - whole,
+        given.counts,
+        [
+            f"{layer}.{head + 1}"
+            for layer, of_layer in zip(layers, given.kept)
+            for head in of_layer
+        ],
+        of_heads("slope") if slopes else None,
+    )
 
 
 def _classes(file: ArrayFile) -> np.ndarray:

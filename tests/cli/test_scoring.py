@@ -46,6 +46,50 @@ def test_a_file_is_scored_stored_drawn_and_described(call, file, tmp_path):
     assert "an example is predicted from all others with mean squared error" in said
 
 
+def with_losses(file, path, **changed):
+    """Losses of 50 examples, in the order of the heads, which slopes have, too."""
+    given = dict(np.load(file))
+    examples = 1 + 0.1 * np.arange(50)
+    gained = [np.array([1.0, 2.0]), np.array([3.0, 4.0])]
+    for layer, of_layer in enumerate(gained, 1):
+        given[f"loss_{layer}"] = 0.3 + of_layer[:, None] * examples
+        given[f"slope_{layer}"] = -2 * of_layer[:, None] * examples
+    np.savez(path, **(given | {"loss": np.full(50, 0.3)} | changed))
+    return path
+
+
+@pytest.mark.slow
+def test_losses_without_heads_say_which_scores_order_them(call, file, tmp_path):
+    path, output = with_losses(file, tmp_path / "heads.npz"), tmp_path / "scores.h5"
+    said = call("score", path, "-o", output, "--resamples", 2).stdout
+    dataset = storage.read(output)
+    names = dataset.attention_head.values
+    expected = np.arange(1, len(names) + 1) * (1 + 0.1 * 24.5)
+    np.testing.assert_allclose(dataset.loss_gained, expected)
+    assert dataset.score_correlation.sel(head_score_name="gradient") == 1
+    assert "rank correlations with the loss gained" in said
+    assert "told from random orders:" in said
+    assert "gradient, signed" in call("info", output).stdout
+    words = ("--heads", names[0], "--json")
+    one = json.loads(call("score", path, "-o", tmp_path / "2.h5", *words).stdout)
+    np.testing.assert_allclose(one["loss_gained"][0], expected[0])
+    assert one["agreement"]["scores"][0] == "theory"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"loss": np.ones((2, 50))}, "loss must have shape (E,), losses of examples"),
+        ({"loss_2": np.ones((1, 50))}, "loss_2"),
+        ({"slope_1": np.ones((2, 3))}, "slope_1"),
+    ],
+)
+def test_losses_that_do_not_fit_are_refused(call, file, tmp_path, changed, words):
+    path = with_losses(file, tmp_path / "heads.npz", **changed)
+    refused = call("score", path, "-o", tmp_path / "scores.h5", code=1)
+    assert words in refused.stderr
+
+
 @pytest.mark.parametrize(
     "options, code, words",
     (

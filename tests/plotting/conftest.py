@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from statmech_attn import kinds
+from statmech_attn import bpkr, kinds
 from statmech_attn.comparison import compare, VERDICTS
 from statmech_attn.dynamics import PHASES, wilson
 from statmech_attn.dynamics.continuation import KINDS
@@ -469,6 +469,22 @@ def scored() -> xr.Dataset:
         )
         .assign_attrs(kind="head-scores")
     )
+
+
+@pytest.fixture
+def ablated() -> xr.Dataset:
+    """Losses without heads, of which two replace each other and one says nothing."""
+    examples = 1 + 0.2 * np.arange(5.0)
+
+    def loss(gates):
+        (first, second), (third,) = gates
+        return (2.0 - np.maximum(first, second) - 0.3 * third) * examples
+
+    none = lambda gates: [np.zeros((5, 2)), np.full((5, 1), -0.3)]
+    with pytest.warns(UserWarning, match=r"without 1\.1, 1\.2"):
+        return bpkr.ablate(
+            loss, (2, 1), gradient=none, pairs=True, greedy=True
+        ).to_dataset()
 
 
 WIDTHS = np.array([10.0, 100.0, 1000.0])

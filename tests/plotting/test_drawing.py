@@ -30,6 +30,7 @@ EXPECTED = {
     "indicated": {"chaos_indicators", "finite_series"},
     "basins": {"basins", "lifetimes"},
     "scored": {"head_scores", "heads_together"},
+    "ablated": {"ablation", "head_interactions", "greedy_pruning"},
     "selected": {"model_selection"},
     "swept": {"hysteresis"},
     "growing": {"overlaps", "crosstalk", "correlations"},

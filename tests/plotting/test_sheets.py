@@ -12,6 +12,7 @@ from statmech_attn import plotting, storage
 
 KEPT = pathlib.Path(__file__).resolve().parents[2] / "paper_figs" / "results"
 PANELS = {  # of every function, for the data that it is given here
+    "ablation": (1, "ablated"),
     "accuracy_against_width": (1, "learned"),
     "accuracy_on_sets": (2, "of_sets"),
     "agreement": (3, "agreeing"),
@@ -42,7 +43,9 @@ PANELS = {  # of every function, for the data that it is given here
     "finite_size_collapse": (3, "critical"),
     "finite_size": (4, "simulation"),
     "finite_width": (3, "side_by_side"),
+    "greedy_pruning": (1, "ablated"),
     "growth": (4, "grown"),
+    "head_interactions": (1, "ablated"),
     "head_scores": (1, "scored"),
     "heads_together": (1, "scored"),
     "hysteresis": (2, "swept"),

@@ -51,6 +51,13 @@ HEAD_SCORES = Kind(
     pictures="head_scores",
     rows="head_score",
 )
+ABLATION = Kind(
+    "ablation",
+    variables="statmech_attn.bpkr.ablation:VARIABLES",
+    summary="statmech_attn.cli.learning_summary:ABLATION",
+    pictures="ablation",
+    rows="loss_gained",
+)
 RUNNING_LYAPUNOV = Kind(
     "running-lyapunov",
     variables=f"{_RECORDS}:RUNNING_LYAPUNOV",
