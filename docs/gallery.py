@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 
 import statmech_attn
-from statmech_attn import cli, comparison, dynamics, plotting, storage, studies
+from statmech_attn import bpkr, cli, comparison, dynamics, plotting, storage, studies
 from statmech_attn.explore import export
 from statmech_attn.tasks import arrays
 
@@ -121,6 +121,36 @@ class Scores(NamedTuple):
     def compute(self, folder: Path) -> None:
         file, output = arrays.write_example(folder), folder / self.file
         cli.app(["score", str(file), "-o", str(output)], standalone_mode=False)
+
+
+class Ablated(NamedTuple):
+    """Losses of a small network without its heads, two of which see the same."""
+
+    file: str = "ablation.h5"
+    command = (
+        "# ablation.h5: losses of a network without its heads, "
+        "see the page on your own data"
+    )
+
+    def compute(self, folder: Path) -> None:
+        random = np.random.default_rng(0)
+        seen = random.normal(size=(8, 400))  # what heads add, by example
+        seen[5] = seen[1]
+        reads = np.array([0.1, 0.6, 0.3, 0.05, 0.4, 0.6, 0.2, 0.02])
+        Y = np.clip(reads @ seen, -1, 1) + 0.3 * random.normal(size=400)
+        f = lambda gates: np.clip((reads * np.concatenate(gates)) @ seen, -1, 1)
+        outside = abs(reads @ seen) > 1
+        slopes = 2 * (f((np.ones(8),)) - Y) * ~outside * reads[:, None] * seen
+        ablation = bpkr.ablate(
+            lambda gates: (f(gates) - Y) ** 2,
+            (4, 4),
+            gradient=lambda _: [slopes[:4].T, slopes[4:].T],
+            pairs=True,
+            greedy=True,
+        )
+        storage.write(
+            folder / self.file, ablation.to_dataset(), study="", kind="ablation"
+        )
 
 
 class SeveralSets(NamedTuple):
@@ -417,6 +447,9 @@ LEARNING = (
     Row("accuracy_on_sets", [SeveralSets()]),
     Row("head_scores", [Scores()]),
     Row("heads_together", [Scores()]),
+    Row("ablation", [Ablated()]),
+    Row("head_interactions", [Ablated()]),
+    Row("greedy_pruning", [Ablated()]),
 )
 SECTIONS = {"Dynamics": DYNAMICS, "Learning": LEARNING}
 

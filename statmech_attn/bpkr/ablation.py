@@ -148,8 +148,11 @@ class Ablation(eqx.Module):
     @property
     def silent(self) -> tuple[str, ...]:
         """Heads without which no loss changes."""
-        still = ~self.differences.any(axis=-1)
-        return tuple(name for name, same in zip(self.names, still) if same)
+        return tuple(
+            name
+            for name, difference in zip(self.names, self.differences, strict=True)
+            if not difference.any()
+        )
 
     def agreement(
         self, scores: Mapping[str, ArrayLike], *, resamples: int = 1000
@@ -311,6 +314,14 @@ def ablation_of(
         heads: number of heads of every layer.
         names: of the heads.
         slopes: derivatives in the gates.
+
+    Returns:
+        `Ablation`, without pairs and greedy order.
+
+    Example:
+        >>> whole, without = np.array([0.1, 0.2]), np.array([[0.3, 0.6]])
+        >>> ablation_of(whole, without - whole, (1,), ["1.1"]).gained.value.round(6)
+        array([0.3])
     """
     return Ablation(
         heads=tuple(heads),

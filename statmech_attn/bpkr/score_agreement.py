@@ -89,7 +89,11 @@ class ScoreAgreement(eqx.Module):
 
     @classmethod
     def of(cls, dataset: "xr.Dataset") -> "ScoreAgreement":
-        """What a file says."""
+        """The agreement that a file of scored heads holds.
+
+        Args:
+            dataset: of kind `head-scores`, with losses without heads.
+        """
         endings = (
             "",
             "_stderr",
@@ -144,6 +148,9 @@ def score_agreement(
         differences: loss gained without each head, of every example.
         heads: number of heads of every layer.
         resamples: bootstrap sets of examples.
+
+    Returns:
+        `ScoreAgreement`: correlations with errors and levels, by score.
 
     Raises:
         ValueError: no score, or one without a finite number for every head.

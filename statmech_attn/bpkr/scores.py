@@ -108,11 +108,14 @@ _ROWS = (
     ),
     Variable("label_variance", "", "variance of the labels", symbol="Var Y"),
 )
-_OF_LOSSES = (*OF_ABLATION, *OF_AGREEMENT)
+_OF_LOSSES = tuple(
+    row for row in OF_ABLATION if row.dims in ("", "attention_head") and row != HEAD
+)
 _ALWAYS = ("head_score", "U_by_head", "U_1", "temperature", "width")
 VARIABLES = Variables(
     *(row._replace(group="" if row.name in _ALWAYS else None) for row in _ROWS),
-    *(row for row in _OF_LOSSES if not row.name.startswith("attention_head")),
+    *_OF_LOSSES,
+    OF_AGREEMENT,
     HEAD._replace(group=""),
     Variable("attention_head_pair", "attention_head_pair", "layer.head", "1", "(l, h)"),
     Variable("path_1", "path_1", "attention path from layer 1 on", "1", "π"),
@@ -205,7 +208,10 @@ class HeadScores(eqx.Module):
             return dataset
         own = [name for name, head in zip(names, self.is_head) if head]
         of_heads = self.ablation.to_dataset().assign_coords(attention_head=own)
-        of_heads = of_heads.reindex(attention_head=names)  # NaN for skip connections
+        further = set(of_heads.dims) - {"attention_head"}  # pairs, orders of pruning
+        of_heads = of_heads.drop_dims(further).reindex(
+            attention_head=names
+        )  # NaN for skip connections
         of_heads = of_heads.assign_coords(attention_head=dataset.attention_head)
         return dataset.assign(of_heads).assign(self.agreement.to_dataset())
 

@@ -44,6 +44,23 @@ def test_scores_are_those_of_the_solution_and_errors_those_of_resamples(
     assert (scores.stderr > 0).all()  # that of the top head, too
 
 
+def test_scores_are_held_against_losses_without_the_heads(problem, scores):
+    """The skip connection has a score and no loss."""
+    loss = lambda gates: np.array([1.0, 1.2, 0.9]) * (1 - 0.1 * gates[0] @ [1.0, 2.0])
+    ablation = bpkr.ablate(loss, (2,), pairs=True, greedy=True)
+    held = bpkr.score(problem, jax.random.key(0), resamples=0, ablation=ablation)
+    dataset = held.to_dataset()
+    np.testing.assert_array_equal(dataset.head_score, scores.score)
+    gained = dataset.loss_gained.values
+    np.testing.assert_array_equal(gained[1:], ablation.gained.value)
+    assert np.isnan(gained[0]) and "loss_gained_pair" not in dataset
+    assert held.agreement.names == ("theory",)
+    assert "told from random orders: none" in held.explain()
+    with pytest.raises(ValueError, match=r"ablation is of \(3,\) heads"):
+        other = bpkr.ablate(lambda gates: 1 - gates[0], (3,))
+        bpkr.score(problem, jax.random.key(0), ablation=other)
+
+
 def test_errors_are_those_of_a_jackknife_without_five_examples(problem, scores):
     """Five of 24: sqrt(19 / 5) times the spread of shares, over the largest share."""
     shares = []
