@@ -209,9 +209,7 @@ class HeadScores(eqx.Module):
         own = [name for name, head in zip(names, self.is_head) if head]
         of_heads = self.ablation.to_dataset().assign_coords(attention_head=own)
         further = set(of_heads.dims) - {"attention_head"}  # pairs, orders of pruning
-        of_heads = of_heads.drop_dims(further).reindex(
-            attention_head=names
-        )  # NaN for skip connections
+        of_heads = of_heads.drop_dims(further).reindex(attention_head=names)
         of_heads = of_heads.assign_coords(attention_head=dataset.attention_head)
         return dataset.assign(of_heads).assign(self.agreement.to_dataset())
 
