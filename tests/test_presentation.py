@@ -92,6 +92,11 @@ OF_LAYERS = {
     "windows": lambda: dynamics.finite_time_exponents(
         LAYERS, POINT, window=2, count=4
     ).merged(2),
+    "shares": lambda: dynamics.growth_shares(
+        dynamics.looped([{"swap": lambda h, p: swap(h) - h}], unit="layer"),
+        POINT,
+        steps=16,
+    ),
     "alignment": lambda: dynamics.gali(LAYERS, POINT, samples=4, every=1),
     "attractors": lambda: dynamics.find_attractors(LAYERS, POINT[None]),
     "orbits": lambda: dynamics.settle(LAYERS, POINT[None]).take(np.array([0])),

@@ -142,6 +142,15 @@ if TYPE_CHECKING:
         Trajectories as Trajectories,
         trajectories as trajectories,
     )
+    from statmech_attn.dynamics.transformers import (
+        growth_shares as growth_shares,
+        GrowthShares as GrowthShares,
+        layer_norm as layer_norm,
+        looped as looped,
+        rms_norm as rms_norm,
+        soft_feedback as soft_feedback,
+        transformer_block as transformer_block,
+    )
     from statmech_attn.dynamics.transients import (
         escape_rate as escape_rate,
         escape_times as escape_times,

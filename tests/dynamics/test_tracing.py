@@ -27,6 +27,12 @@ FORWARD = {
     "finite_time_exponents": lambda r: dynamics.finite_time_exponents(
         logistic, X, r, window=4, count=8
     ),
+    "growth_shares": lambda r: dynamics.growth_shares(
+        dynamics.looped([{"sine": lambda x, p: p["a"] * jnp.sin(x)}]),
+        XY,
+        {"a": r},
+        steps=64,
+    ),
     "gali": lambda r: dynamics.gali(plane, XY, r, samples=3),
     "classify": lambda r: dynamics.classify(logistic, X, r, steps=64),
     "rotation_number": lambda r: dynamics.rotation_number(
