@@ -138,12 +138,13 @@ print("sum less exponent:", found.shares.sum(axis=1) - found.exponent)
 figure, axis = plt.subplots(figsize=(plotting.DOUBLE, 2.4), layout="constrained")
 places = np.arange(len(found.parts))
 for number, scale in enumerate(compared):
+    exponent = round(float(found.exponent[number]), 3) + 0.0  # not -0
     axis.bar(
         places + 0.27 * (number - 1),
         found.shares[number],
         0.25,
         yerr=found.stderr[number],
-        label=rf"scale {scale}: $\lambda_1 = {round(float(found.exponent[number]), 3) + 0:.3f}$",
+        label=rf"scale {scale}: $\lambda_1 = {exponent:.3f}$",
     )
 axis.axhline(0, color="0.3", lw=0.6)
 axis.set(xticks=places, xticklabels=found.parts, ylabel="share (nat/step)")

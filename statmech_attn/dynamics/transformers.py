@@ -27,6 +27,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from statmech_attn import presentation
@@ -167,7 +168,7 @@ def looped(
         multiplies every branch.
 
     Raises:
-        ValueError: no branches, or a name that two of them have.
+        ValueError: no branches, or one that is no function, or two of one name.
 
     Example:
         >>> import jax.numpy as jnp
@@ -176,11 +177,13 @@ def looped(
         >>> system.step(jnp.ones((1, 2)), {"scale": 1.0}).round(6).tolist()
         [[0.6, 0.6]]
     """
-    loop = _Loop(
-        tuple(tuple(_Branch(*pair) for pair in stage.items()) for stage in stages), norm
-    )
-    if not stages or not all(stages):
-        raise ValueError("every stage must have a branch, and there must be a stage.")
+    tables = [dict(x) if isinstance(x, Mapping) else {} for x in stages]
+    if not (tables and all(x and all(map(callable, x.values())) for x in tables)):
+        raise ValueError(
+            "stages must be a list of tables, each with a function for every branch."
+        )
+    branches = [tuple(_Branch(*pair) for pair in x.items()) for x in tables]
+    loop = _Loop(tuple(branches), norm)
     for name in loop.parts:
         if loop.parts.count(name) > 1:
             raise ValueError(f"names of branches must differ; got {name!r} twice.")
@@ -253,11 +256,11 @@ def transformer_block(
         (5, 8)
     """
     arrays = _fitting({name: jnp.asarray(array) for name, array in weights.items()})
-    heads = zip(*(arrays[name] for name in ("query", "key", "value", "output")))
+    heads = zip(arrays["query"], arrays["key"], arrays["value"], arrays["output"])
     stages: list[dict[str, Callable[..., Any]]] = [
         {
-            f"{prefix}head {number}": _Head(*head, norm, causal)
-            for number, head in enumerate(heads, 1)
+            f"{prefix}head {number}": _Head(query, key, value, output, norm, causal)
+            for number, (query, key, value, output) in enumerate(heads, 1)
         }
     ]
     if "up" in arrays:
@@ -283,7 +286,7 @@ def _fitting(arrays: dict[str, Array]) -> dict[str, Array]:
                 f"other arrays; got {list(shape)}."
             )
         lengths |= sizes
-        known = not isinstance(arrays[name], jax.core.Tracer)
+        known = not isinstance(arrays[name], Tracer)
         if known and not np.isfinite(arrays[name]).all():
             raise ValueError(f"{name} must be finite.")
     return arrays

@@ -170,8 +170,10 @@ def bad_weights(**changed):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: looped([]), "there must be a stage"),
-        (lambda: looped([{"a": abs}, {}]), "every stage must have a branch"),
+        *(
+            (lambda stages=stages: looped(stages), "stages must be a list of tables")
+            for stages in ([], [{"a": abs}, {}], [{"a": 1.0}], {"a": abs})
+        ),
         (lambda: looped([{"a": abs}, {"a": abs}]), "differ; got 'a' twice"),
         (lambda: looped([{"norm": abs}], norm=abs), "differ; got 'norm' twice"),
         (lambda: transformer_block({}), "weights must be query, .*; got none"),
