@@ -244,4 +244,5 @@ plt.show()
 #
 # * :doc:`10_own_map` takes any map from its formula to a figure with continuation.
 # * :doc:`04_phases` explains how phases are determined and what may mislead.
-# * :doc:`14_transformer_heads` scores the heads of a trained transformer.
+# * :doc:`14_transformer_heads` trains a transformer, whose arrays of weights are those
+#   that ``transformer_block`` takes, and scores its heads.
