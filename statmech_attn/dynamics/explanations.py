@@ -159,8 +159,9 @@ def _quasiperiodic(v: JudgedVerdict) -> str:
 
 def _chaotic(v: JudgedVerdict) -> str:
     many = v.stderr[0] > 0
-    errors = f", {v.exponents[0] / v.stderr[0]:.3g} standard errors," if many else ""
-    count = "" if v.positive < 2 else f", {v.positive} exponents are"
+    errors = f", {v.exponents[0] / v.stderr[0]:.3g} standard errors" if many else ""
+    count = "" if v.positive < 2 else f", as {v.positive} exponents are"
+    comma = "," * bool(errors or count)
     witness = (
         f"{v.indicators} look regular, but more than {v.criteria.clear_sigmas:g} "
         "errors and a spectrum with a floor need no other witness"
@@ -168,7 +169,7 @@ def _chaotic(v: JudgedVerdict) -> str:
         else f"{v.indicators} are those of an irregular orbit"
     )
     return (
-        f"{v.leading} is positive{errors}{count} over the window of "
+        f"{v.leading} is positive{errors}{count}{comma} over the window of "
         f"{v.after(v.steps)} and both of its halves; the orbit does not recur; "
         f"{witness}"
     )
@@ -204,7 +205,7 @@ def why(v: Verdict, source: str) -> str:
                 f"{v.frequency}"
             )
         case "chaotic" | "hyperchaotic":
-            many = f", {v.positive} exponents are" if v.positive > 1 else ""
+            many = f", as {v.positive} exponents are" if v.positive > 1 else ""
             errors = ""
             if v.stderr[0] > 0:
                 errors = f", {v.exponents[0] / v.stderr[0]:.3g} standard errors"

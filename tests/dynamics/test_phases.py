@@ -57,6 +57,7 @@ def test_henon_and_cat_are_chaotic_and_coupled_maps_hyperchaotic():
 
     both = classify(coupled, jnp.array([0.3, 0.31]))
     assert phases_of(both) == ["hyperchaotic"] and int(both.evidence.positive) == 2
+    assert "standard errors, as 2 exponents are, over the window" in both.explain()
 
 
 def delayed(a):

@@ -16,6 +16,22 @@ def test_the_first_parameter_runs_across_and_codes_keep_their_places(plane):
     assert r"\beta" in left.get_xlabel() and r"\gamma" in left.get_ylabel()
 
 
+def test_a_transient_has_the_phase_that_follows_it_and_a_dot(plane):
+    over, settled = ("beta", "gamma"), plane.phase.values.copy()
+    starts = np.full((4, 3), -1, np.int16)
+    settled[2, 1], starts[2, 1] = PHASES.index("fixed"), 8
+    followed = plane.assign(
+        final_phase=(over, settled),
+        final_starts=(over, starts),
+        final_lyapunov=(over, plane.lyapunov.values[..., 0]),
+    )
+    (axis,) = plotting.phase_map(followed).axes
+    codes = axis.collections[0].get_array()
+    np.testing.assert_array_equal(codes, settled.T)
+    (dots,) = (x for x in axis.lines if x.get_label() == "after a transient")
+    np.testing.assert_array_equal(dots.get_xydata(), [[1.3, 100.0]])
+
+
 def test_the_exponent_map_is_centred_on_zero_and_has_a_unit(plane):
     figure = plotting.phase_diagram(plane)
     mesh, bar = figure.axes[1].collections[0], figure.axes[-1]
