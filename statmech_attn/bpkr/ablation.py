@@ -246,7 +246,7 @@ def ablate(
         >>> loss = lambda gates: (x @ gates[0] - x[:, 0]) ** 2
         >>> ablation = ablate(loss, heads=(2,), gradient=jax.jacfwd(loss))
         >>> ablation.gained.value.round(2).tolist()
-        [0.65, -0.05]
+        [0.78, -0.05]
     """
     heads = tuple(heads)
     if not heads or min(heads) < 1:

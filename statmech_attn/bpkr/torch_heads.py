@@ -56,7 +56,7 @@ class TorchHeads:
         Args:
             gates: one array for every layer, with a number for every head.
         """
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
 
         weights = [
             _gated(layer.out_proj.weight, layer.out_proj.weight.new_tensor(of_layer))
@@ -74,14 +74,14 @@ class TorchHeads:
         Returns:
             Derivatives, (P, H) for every layer.
         """
-        import torch
-        from torch.autograd import forward_ad
-        from torch.nn.attention import sdpa_kernel, SDPBackend
+        import torch  # pyright: ignore[reportMissingImports]
+        import torch.nn.attention as attention  # pyright: ignore[reportMissingImports]
 
+        forward_ad = torch.autograd.forward_ad
         slopes = []
         # With a gradient PyTorch takes no path of attention that it cannot
         # differentiate forwards.
-        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+        with torch.enable_grad(), attention.sdpa_kernel(attention.SDPBackend.MATH):
             for place, count in enumerate(self.counts):
                 columns = []
                 for head in range(count):
