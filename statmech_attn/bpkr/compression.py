@@ -274,9 +274,9 @@ def _resolved(
     small.
     """
     (P, outputs), T = labels.shape, temperature
-    squares, sizes = (labels**2).sum(), (inputs.xi**2).sum(axis=(0, 1))
+    squares, sizes = float((labels**2).sum()), (inputs.xi**2).sum(axis=(0, 1))
     allowed = HIDDEN * width / EPSILON
-    if T > 0:
+    if T**2 > 0:  # no underflow
         largest = prior * float(sizes @ inputs.scale**2)
         grown = max(1.0, squares / (T * width))
         if largest * (grown * squares / T**2 + P * outputs / T) <= allowed:
