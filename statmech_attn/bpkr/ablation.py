@@ -264,7 +264,7 @@ def ablate(
     whole = _losses(loss, heads, (), names)
     again = _losses(loss, heads, (), names)
     apart = float(abs(again - whole).max())
-    if apart > REPEATED * max(abs(whole).max(), 1.0):
+    if apart > REPEATED * abs(whole).max():
         raise ValueError(
             "loss differs between two calls with the same gates (by up to "
             f"{apart:.2g}): switch off dropout, and draw examples once."

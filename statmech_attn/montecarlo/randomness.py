@@ -51,9 +51,8 @@ def seed_words(key: Key[Array, ""]) -> Words:
 def address(key: Words, first, second=0) -> Words:
     """The cipher key one level down: `first` and `second` are non-negative integers.
 
-    No kernel reaches across it: in one with two chained ciphers, of which one does not
-    depend on the innermost axis, LLVM of jaxlib 0.12 follows all 2^20 ways through the
-    rounds and more, and does not come back.
+    No kernel reaches across it: the vectoriser of jaxlib 0.12 does not come back from
+    some with several chained ciphers, whose rounds it asks of every value anew.
     """
     words = threefry(key, (_uint(first), _uint(second)))
     return jax.lax.optimization_barrier(words)

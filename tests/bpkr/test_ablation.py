@@ -186,13 +186,14 @@ def test_gates_on_a_model_of_torch_are_heads_removed_from_it():
     )
     model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
     x, y = torch.from_numpy(X), torch.from_numpy(Y)
-    heads = bpkr.TorchHeads(
-        lambda: (model(x).mean(dim=(1, 2)) - y) ** 2, model.modules()
-    )
+    of_model = lambda: (model(x)[:, 0, 0] - y) ** 2
+    heads = bpkr.TorchHeads(of_model, model.modules())
     before = {name: value.clone() for name, value in model.state_dict().items()}
     gates = np.array([1.0, 0.0]), np.ones(2)
     found = heads(gates)
     slopes = heads.gradient((np.ones(2), np.ones(2)))
+    everything = heads((np.ones(2), np.ones(2)))
+    assert abs(slopes[1]).max() > 0.01 and abs(found - everything).max() > 0.01
     assert list(before) == list(model.state_dict())
     assert all(torch.equal(before[n], v) for n, v in model.state_dict().items())
     step = 1e-5
@@ -204,10 +205,11 @@ def test_gates_on_a_model_of_torch_are_heads_removed_from_it():
         np.testing.assert_allclose(
             slopes[1][:, number], (up - down) / (2 * step), atol=1e-8
         )
-    with torch.no_grad():
-        model.layers[0].self_attn.out_proj.weight[:, 4:] = 0.0
-        expected = ((model(x).mean(dim=(1, 2)) - y) ** 2).numpy()
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    half = heads((np.array([1.0, 0.5]), np.ones(2)))
+    for gated, factor in ((half, 0.5), (found, 0.0)):
+        with torch.no_grad():
+            model.layers[0].self_attn.out_proj.weight[:, 4:] *= factor
+            np.testing.assert_allclose(gated, of_model().numpy(), atol=1e-12)
     with pytest.raises(ValueError, match="none of them is a torch"):
         bpkr.TorchHeads(lambda: None, torch.nn.Linear(2, 2).modules())
 
