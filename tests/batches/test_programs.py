@@ -6,12 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from statmech_attn.batches import programs, runtime
-
-
-one_generator = pytest.mark.skipif(
-    not runtime.has_fused(), reason="a study keeps to one width with this jaxlib"
-)
+from statmech_attn.batches import programs
 
 
 @pytest.fixture
@@ -23,7 +18,7 @@ def stage(monkeypatch):
     return stage
 
 
-@one_generator
+@pytest.mark.one_generator
 def test_a_narrow_width_is_compiled_once_it_would_have_paid(stage):
     assert stage.width(5, 1000.0) == 136  # nothing is known about its time
     stage.measured(136, 136, 1000.0, seconds=6.0)
@@ -34,7 +29,7 @@ def test_a_narrow_width_is_compiled_once_it_would_have_paid(stage):
     assert stage(8, np.zeros(8)).shape == (8,)
 
 
-@one_generator
+@pytest.mark.one_generator
 def test_widths_that_threads_compile_at_the_same_time_are_all_there(stage, monkeypatch):
     """One thread is still at a width when another begins and, if it can, ends one."""
     begun, other, compiled = threading.Event(), threading.Event(), []

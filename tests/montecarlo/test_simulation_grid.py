@@ -6,7 +6,6 @@ import pytest
 import xarray as xr
 
 from statmech_attn import comparison, dmft, layout, montecarlo, storage, studies
-from statmech_attn.batches import runtime
 
 
 FILE = dmft.load("poclopez-pe2")
@@ -17,11 +16,6 @@ STUDY = {
     "parameters": {"beta": GRID["beta"]},
     "run": {"start": "token", "steps": 6, "runs": 20, "n_spins": [300, 999], "seed": 3},
 }
-
-
-one_generator = pytest.mark.skipif(
-    not runtime.has_fused(), reason="a study keeps to one width with this jaxlib"
-)
 
 
 def start(params):
@@ -48,7 +42,7 @@ def test_python_and_a_study_give_the_same_numbers(tmp_path):
     assert verdict.sizes == {"beta": 2}
 
 
-@one_generator
+@pytest.mark.one_generator
 @pytest.mark.parametrize("redrawn", [None, 0.5])
 def test_no_number_depends_on_how_many_blocks_a_call_has(redrawn):
     grid = GRID | ({} if redrawn is None else {"redrawn": redrawn})

@@ -15,10 +15,6 @@ from statmech_attn.scan.signals import Stop
 from statmech_attn.scan.work import Chunk, Stopped
 
 
-one_generator = pytest.mark.skipif(
-    not runtime.has_fused(), reason="a study keeps to one width with this jaxlib"
-)
-
 TRAJECTORIES = {
     "kind": "trajectory",
     "parameters": {"beta": {"start": 0.5, "stop": 1.5, "num": 11}},
@@ -124,7 +120,7 @@ def test_simulations_do_not_depend_on_where_they_are_cut(method):
         assert again.identical(whole) and points == pytest.approx(24), (size, batch)
 
 
-@one_generator
+@pytest.mark.one_generator
 @pytest.mark.slow
 @pytest.mark.parametrize("stored", [0, 1, 50])
 def test_a_study_is_the_simulation_of_the_same_key(stored):

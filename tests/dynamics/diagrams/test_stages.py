@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics, studies
-from statmech_attn.batches import compilations, run_all, runtime, workers
+from statmech_attn.batches import compilations, run_all, workers
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams import (
     Plan,
@@ -97,13 +97,8 @@ def test_longer_windows_are_progress_too(short_scan):
     assert sum(done) - scan.work_per_point() * len(doubled) >= longer * (1 - 1e-12)
 
 
-one_generator = pytest.mark.skipif(
-    not runtime.has_fused(), reason="a study keeps to one width with this jaxlib"
-)
-
-
 @pytest.mark.slow
-@one_generator
+@pytest.mark.one_generator
 def test_batch_width_and_company_change_no_bit(published, short_scan):
     betas, points, scan, outcome = short_scan
     chosen = np.array([3, 60, 111, 128, 149, 20, 80])
@@ -120,7 +115,7 @@ def test_batch_width_and_company_change_no_bit(published, short_scan):
         assert np.array_equal(one[..., chosen], other, equal_nan=True)
 
 
-@one_generator
+@pytest.mark.one_generator
 @pytest.mark.slow
 def test_the_narrowest_batches_change_no_bit(published, short_scan):
     """Batches of 8 lanes, as the few points of an extension go into."""

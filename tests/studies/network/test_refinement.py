@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from statmech_attn import storage, studies
-from statmech_attn.batches import lanes, programs, runtime
+from statmech_attn.batches import lanes, programs
 from statmech_attn.cli import app
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams.refinement import on_grid
@@ -32,11 +32,6 @@ RUN = {
 }
 
 
-one_generator = pytest.mark.skipif(
-    not runtime.has_fused(), reason="a study keeps to one width with this jaxlib"
-)
-
-
 def plane(n_beta, n_gamma, **run):
     parameters = {
         "beta": {"start": 1.1, "stop": 1.6, "num": n_beta},
@@ -56,7 +51,7 @@ def refined():
     return plane(5, 3, starts=2, refine=2)
 
 
-@one_generator
+@pytest.mark.one_generator
 def test_computed_points_are_those_of_the_whole_grid_to_the_last_bit(whole, refined):
     at = (refined.beta_index.values, refined.gamma_index.values)
     assert refined.sizes["point"] < whole.phase[..., 0].size
@@ -91,7 +86,7 @@ def test_filling_changes_no_computed_value_and_keeps_labels(refined):
     np.testing.assert_array_equal(grid.gamma, refined.gamma_grid)
 
 
-@one_generator
+@pytest.mark.one_generator
 def test_numbers_do_not_depend_on_the_width_of_the_batches(refined, monkeypatch):
     monkeypatch.setattr(lanes, "CPU_LANES", 24)
     monkeypatch.setattr(programs, "NARROW", ())
@@ -112,7 +107,7 @@ def test_refined_files_keep_their_shape_on_disk(refined, tmp_path):
     assert int(table.phase.sel(beta=1.1, gamma=140.0)[0]) == PHASES.index("fixed")
 
 
-@one_generator
+@pytest.mark.one_generator
 def test_a_line_is_refined_where_its_phase_changes():
     def line(num, **run):
         beta = {"start": 1.1, "stop": 1.4, "num": num}
