@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -153,6 +154,20 @@ class Ablated(NamedTuple):
         )
 
 
+class Vectors(NamedTuple):
+    """Covariant vectors along an orbit of Hénon's map."""
+
+    file: str = "vectors.h5"
+    command = "# vectors.h5: see the page on attractors"
+
+    def compute(self, folder: Path) -> None:
+        henon = lambda x: jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
+        vectors = dynamics.covariant_vectors(
+            henon, jnp.array([0.1, 0.2]), steps=100_000, transient=1000, piece=10
+        )
+        storage.write(folder / self.file, vectors.to_dataset(), study="")
+
+
 class SeveralSets(NamedTuple):
     """Order parameters of the example of arrays, its test set cut into two."""
 
@@ -179,7 +194,7 @@ class SeveralSets(NamedTuple):
             studies.produce(study, folder / self.file)
 
 
-Source = Study | Analysis | Comparison | Kept | Scores | SeveralSets
+Source = Study | Analysis | Comparison | Kept | Scores | Ablated | Vectors | SeveralSets
 
 
 class Row(NamedTuple):
@@ -383,6 +398,7 @@ DYNAMICS = (
         "04_phases",
     ),
     Row("chaos_indicators", [INDICATORS]),
+    Row("covariant_vectors", [Vectors()]),
     Row(
         "finite_size",
         [SIMULATION, THEORY],

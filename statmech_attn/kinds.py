@@ -305,6 +305,7 @@ KINDS = Rows(
             "ablation": "files.rows:ABLATION",
             "running-lyapunov": "files.rows:RUNNING_LYAPUNOV",
             "chaos-indicators": "files.rows:CHAOS_INDICATORS",
+            "covariant-vectors": "files.rows:COVARIANT_VECTORS",
             "benchmark": "files.rows:BENCHMARK",
         }
     ),

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
         wilson as wilson,
     )
     from statmech_attn.dynamics.coordinates import Coordinates as Coordinates
+    from statmech_attn.dynamics.covariant_vectors import (
+        covariant_vectors as covariant_vectors,
+        CovariantVectors as CovariantVectors,
+    )
     from statmech_attn.dynamics.cycles import (
         cycle_spectrum as cycle_spectrum,
         CycleSpectrum as CycleSpectrum,

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         continuation_diagram,
         critical_curves,
     )
+    from statmech_attn.plotting.covariant_vectors import covariant_vectors
     from statmech_attn.plotting.drawing import (
         draw,
         learning_pictures,
@@ -135,6 +136,7 @@ __all__ = [
     "choices",
     "classifier_disagreement",
     "continuation_diagram",
+    "covariant_vectors",
     "critical_curves",
     "crosstalk_in_time",
     "cumulative_pruning",

@@ -6,6 +6,7 @@ import numpy as np
 
 from statmech_attn.dynamics import (
     correlation_dimension,
+    covariant_vectors,
     dimension,
     finite_time_exponents,
     flow,
@@ -21,6 +22,7 @@ from statmech_attn.validation.systems import SPROTT
 
 POINTS = 20_000
 SKEW = 0.3  # of the tent
+OBLIQUE = np.array([[3.0, 1.0], [2.0, 1.0]])
 
 
 def of_dimension(name, points, reference, source, *, error=0.0) -> Row:
@@ -69,6 +71,13 @@ def _cat_alignment():
     return Measurement([float(alignment.rate()[0])])
 
 
+def _oblique():
+    """Angles along an orbit of a cat map whose matrix is not symmetric."""
+    cat = lambda x: (jnp.asarray(OBLIQUE) @ x) % 1
+    vectors = covariant_vectors(cat, jnp.array([0.1, 0.234]), steps=100)
+    return Measurement([float(vectors.angles.min()), float(vectors.angles.max())])
+
+
 def _standard_torus():
     alignment = gali(systems.standard(0.5), jnp.array([0.4, 0.2]), samples=1000)
     return Measurement([float(alignment.power(0.1)[0])])
@@ -113,6 +122,8 @@ DIFFUSION = SKEW * (1 - SKEW) * np.log((1 - SKEW) / SKEW) ** 2
 # ln GALI swings about its law by 0.5 to 0.7 on this torus.  The error of a slope over
 # 1400 such samples, spread by 0.335 in ln n, is 0.055; three of them.
 HEILES = 3 * 0.7 / (np.sqrt(1400) * 0.335)
+# Directions (1, y) with y = -1 ± sqrt(3), of products 1 + y y' = -1.
+ANGLE = np.arccos(1 / np.sqrt((5 - 2 * np.sqrt(3)) * (5 + 2 * np.sqrt(3))))
 SKOKOS = "Skokos et al., Physica D 231, 30 (2007)"
 ROWS = (
     of_dimension("Cantor set", _cantor, np.log(2) / np.log(3), "ln 2/ln 3"),
@@ -126,6 +137,8 @@ ROWS = (
     # Exact at every step once the vectors have forgotten their start.
     Row("cat map alignment", ("rate of GALI_2",), _cat_alignment,
         (-2 * np.log((3 + np.sqrt(5)) / 2),), "λ_2 - λ_1", tolerance=1e-10),
+    Row("cat map, covariant vectors", ("smallest angle", "largest"), _oblique,
+        (ANGLE, ANGLE), "eigenvectors", tolerance=1e-10, unit="rad"),
     # A shear: corrections of relative order 1/n, over n = 10^3 to 10^4.
     Row("standard map, torus", ("power of GALI_2",), _standard_torus, (-2.0,), SKOKOS,
         tolerance=0.05, unit="1"),

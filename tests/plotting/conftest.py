@@ -6,7 +6,7 @@ import xarray as xr
 
 from statmech_attn import bpkr, kinds
 from statmech_attn.comparison import compare, VERDICTS
-from statmech_attn.dynamics import PHASES, wilson
+from statmech_attn.dynamics import CovariantVectors, PHASES, wilson
 from statmech_attn.dynamics.continuation import KINDS
 from statmech_attn.dynamics.diagrams.refinement import Grid
 from statmech_attn.dynamics.sweeps import intervals
@@ -485,6 +485,20 @@ def ablated() -> xr.Dataset:
         return bpkr.ablate(
             loss, (2, 1), gradient=none, pairs=True, greedy=True
         ).to_dataset()
+
+
+@pytest.fixture
+def directed() -> xr.Dataset:
+    """Covariant vectors of 400 states on a circle, every fourth of which is kept."""
+    random = np.random.default_rng(0)
+    turn = np.linspace(0, 2 * np.pi, 100)
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    vectors = np.stack([circle, circle[:, ::-1]], axis=2)
+    exponents = np.array([0.4, -1.6])
+    angles = random.uniform(0.001, np.pi / 2, 400)
+    return CovariantVectors(
+        exponents, 0.01 + 0 * exponents, angles, circle, vectors, split=1, piece=4
+    ).to_dataset()
 
 
 WIDTHS = np.array([10.0, 100.0, 1000.0])

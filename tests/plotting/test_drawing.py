@@ -31,6 +31,7 @@ EXPECTED = {
     "basins": {"basins", "lifetimes"},
     "scored": {"head_scores", "heads_together"},
     "ablated": {"ablation", "head_interactions", "greedy_pruning"},
+    "directed": {"covariant_vectors"},
     "selected": {"model_selection"},
     "swept": {"hysteresis"},
     "growing": {"overlaps", "crosstalk", "correlations"},

@@ -27,6 +27,7 @@ PANELS = {  # of every function, for the data that it is given here
     "chaos_indicators": (3, "indicated"),
     "classifier_disagreement": (4, "scan"),
     "continuation_diagram": (1, "branches"),
+    "covariant_vectors": (2, "directed"),
     "critical_curves": (3, "branches"),
     "crosstalk_in_time": (2, "growing"),
     "cumulative_pruning": (2, "one_shot_pruning"),

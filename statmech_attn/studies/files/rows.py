@@ -71,6 +71,12 @@ CHAOS_INDICATORS = Kind(
     pictures="indicators",
     rows="beta",
 )
+COVARIANT_VECTORS = Kind(
+    "covariant-vectors",
+    variables="statmech_attn.dynamics.covariant_vectors:VARIABLES",
+    pictures="covariant_vectors",
+    rows="covariant_exponent",
+)
 BENCHMARK = Kind(
     "benchmark",
     variables=f"{_RECORDS}:BENCHMARK",
