@@ -168,6 +168,23 @@ class Vectors(NamedTuple):
         storage.write(folder / self.file, vectors.to_dataset(), study="")
 
 
+class OnPlane(NamedTuple):
+    """Basins of Newton's method for the roots of z^3 = 1."""
+
+    file: str = "plane.h5"
+    command = "# plane.h5: see the page on attractors"
+
+    def compute(self, folder: Path) -> None:
+        def newton(x):
+            z = x[0] + 1j * x[1]
+            z = z - (z**3 - 1) / (3 * z**2)
+            return jnp.stack([z.real, z.imag])
+
+        x, search = np.linspace(-2, 2, 600), dynamics.Search(2000, record=64)
+        plane = dynamics.PlaneBasins(newton, jnp.zeros(2), x, x, search=search)
+        plane.run(folder / self.file, overwrite=True)
+
+
 class SeveralSets(NamedTuple):
     """Order parameters of the example of arrays, its test set cut into two."""
 
@@ -194,7 +211,8 @@ class SeveralSets(NamedTuple):
             studies.produce(study, folder / self.file)
 
 
-Source = Study | Analysis | Comparison | Kept | Scores | Ablated | Vectors | SeveralSets
+Drawn = Scores | Ablated | Vectors | OnPlane | SeveralSets
+Source = Study | Analysis | Comparison | Kept | Drawn
 
 
 class Row(NamedTuple):
@@ -399,6 +417,7 @@ DYNAMICS = (
     ),
     Row("chaos_indicators", [INDICATORS]),
     Row("covariant_vectors", [Vectors()]),
+    Row("plane_basins", [OnPlane()]),
     Row(
         "finite_size",
         [SIMULATION, THEORY],

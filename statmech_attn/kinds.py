@@ -306,6 +306,7 @@ KINDS = Rows(
             "running-lyapunov": "files.rows:RUNNING_LYAPUNOV",
             "chaos-indicators": "files.rows:CHAOS_INDICATORS",
             "covariant-vectors": "files.rows:COVARIANT_VECTORS",
+            "plane-basins": "files.rows:PLANE_BASINS",
             "benchmark": "files.rows:BENCHMARK",
         }
     ),

@@ -24,6 +24,7 @@ jaxtyping.install_import_hook(
             "bpkr",
             "comparison",
             "dmft",
+            "dynamics.basin_borders",
             "dynamics.covariant_vectors",
             "dynamics.dimension",
             "dynamics.evidence",

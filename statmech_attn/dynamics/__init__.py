@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.attractor_matching import (
         match_attractors as match_attractors,
     )
+    from statmech_attn.dynamics.basin_borders import (
+        basin_entropy as basin_entropy,
+        BasinEntropy as BasinEntropy,
+        Uncertainty as Uncertainty,
+        uncertainty_exponent as uncertainty_exponent,
+        wada_distance as wada_distance,
+    )
     from statmech_attn.dynamics.basin_diagram import BasinDiagram as BasinDiagram
     from statmech_attn.dynamics.basin_variables import (
         basin_variables as basin_variables,
@@ -103,6 +110,7 @@ if TYPE_CHECKING:
         PHASES as PHASES,
         REASONS as REASONS,
     )
+    from statmech_attn.dynamics.plane_basins import PlaneBasins as PlaneBasins
     from statmech_attn.dynamics.rotation import (
         curve_rotation as curve_rotation,
         Rotation as Rotation,

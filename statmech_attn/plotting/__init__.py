@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         phase_diagram,
         phase_map,
     )
+    from statmech_attn.plotting.plane_basins import plane_basins
     from statmech_attn.plotting.pruning import (
         cumulative_pruning,
         pruned_heads,
@@ -185,6 +186,7 @@ __all__ = [
     "phases_against_load",
     "Picture",
     "pictures",
+    "plane_basins",
     "pruned_heads",
     "pruning_pictures",
     "pruning_ranks",

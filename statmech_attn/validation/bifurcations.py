@@ -13,7 +13,10 @@ from statmech_attn.dynamics import (
     escape_rate,
     escape_times,
     find_attractors,
+    PlaneBasins,
+    Search,
     tongue,
+    uncertainty_exponent,
 )
 from statmech_attn.statistics import share_error
 from statmech_attn.validation.families import delayed_logistic, henon, logistic
@@ -22,6 +25,7 @@ from statmech_attn.validation.rows import Measurement, Row
 
 LOCATED = 1e-10
 STARTS = 4000
+SEARCH = Search(4000, record=64)
 K = 0.8  # of the sine circle map
 SLOPE = 2.5  # of the open tent
 R_8, R_16, R_32 = 3.564407266095432598, 3.568759419543826431, 3.569691609801396714
@@ -117,6 +121,40 @@ def _open_tent():
     return Measurement([escape.rate], [escape.stderr])
 
 
+def _five_branched(z):
+    """Branches of slope 5 over [-1, 1]; two gaps leave it, one to each side."""
+    x = z[0]
+    gap = (jnp.abs(x) > 0.2) & (jnp.abs(x) < 0.6)
+    within = jnp.where(gap, 2 * jnp.sign(x), 5 * (x - 0.8 * jnp.round(x / 0.8)))
+    outside = (x + 3 * jnp.sign(x)) / 2
+    return jnp.stack([jnp.where(jnp.abs(x) > 1, outside, within), z[1] / 2])
+
+
+def _final_states(z):
+    """Two fixed points whose basins have a fractal border."""
+    angle, x = z
+    turned = angle + 1.32 * jnp.sin(2 * angle) - 0.9 * jnp.sin(4 * angle)
+    turned = (turned - x * jnp.sin(angle)) % (2 * jnp.pi)
+    return jnp.stack([turned, -0.3 * jnp.cos(angle)])
+
+
+def _of_border(step, x, y):
+    plane = PlaneBasins(step, jnp.zeros(2), x, y, search=SEARCH)
+    border = uncertainty_exponent(np.squeeze(plane.compute().basin.values))
+    statistical = border.statistical
+    scales = np.sqrt(border.stderr**2 - statistical**2)
+    return Measurement([border.exponent], [statistical], 16, [float(scales)])
+
+
+def _fractal_border():
+    return _of_border(_five_branched, np.linspace(-1.02, 1.03, 20_000), [0.0])
+
+
+def _sensitivity():
+    x, y = np.linspace(0.3, 2.9, 512), np.linspace(-0.5, 0.5, 512)
+    return _of_border(_final_states, x, y)
+
+
 ROWS = (
     of_branch(
         "logistic cascade", tuple(f"r_{2**n}" for n in range(1, 7)), _cascade,
@@ -145,6 +183,14 @@ ROWS = (
     Row(
         "x²-1, bounded starts", ("share",), _bounded, ((1 + np.sqrt(5)) / 6,),
         "unstable fixed point", unit="1",
+    ),
+    Row(
+        "border of five branches", ("uncertainty",), _fractal_border,
+        (1 - np.log(3) / np.log(5),), "1 - ln 3/ln 5", unit="1",
+    ),
+    Row(
+        "final state sensitivity", ("uncertainty",), _sensitivity, (0.2,),
+        "Grebogi et al., Phys. Lett. A 99, 415 (1983)", error=0.1, unit="1",
     ),
     Row(
         "open tent, slope 2.5", ("escape rate",), _open_tent, (np.log(SLOPE / 2),),

@@ -501,6 +501,28 @@ def directed() -> xr.Dataset:
     ).to_dataset()
 
 
+@pytest.fixture
+def on_plane() -> xr.Dataset:
+    """Basins of a cycle of two points and of a set that does not recur, and others."""
+    x, y = np.linspace(-1, 1, 40), np.linspace(0, 2, 30)
+    basin = np.where(x < 0, 0, 1) * np.ones((30, 1), int)
+    basin[:3], basin[-2:, :5] = -1, -2
+    contents = {
+        "basin": (("y", "x"), basin),
+        "arrival_time": (("y", "x"), np.where(basin < 0, -1, 8)),
+        "fraction": (("attractor",), np.array([0.45, 0.4])),
+        "kind": (("attractor",), np.array([0, 2], np.int8)),
+        "period": (("attractor",), np.array([2, 0])),
+        "points": (
+            ("attractor", "point", "observable"),
+            np.array([[[-0.5, 0.7], [-0.2, 1.2]], [[0.4, 0.9], [0.5, 1.1]]]),
+        ),
+    }
+    dataset = table("plane-basins").labelled(contents, {"x": x, "y": y})
+    about = {"kind": "plane-basins", "system": "two_wells", "along": np.array([0, 1])}
+    return dataset.assign_attrs(about)
+
+
 WIDTHS = np.array([10.0, 100.0, 1000.0])
 PATHS = ["1-1", "1-2", "2-1", "2-2"]
 PAIR = ("width", "path_1", "path_1_pair")

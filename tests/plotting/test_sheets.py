@@ -65,6 +65,7 @@ PANELS = {  # of every function, for the data that it is given here
     "phase_planes": (4, "orbits"),
     "phase_ribbon": (1, "scan"),
     "phases_against_load": (2, "crosstalk"),
+    "plane_basins": (1, "on_plane"),
     "pruned_heads": (4, "one_shot_pruning"),
     "pruning_ranks": (2, "one_shot_pruning"),
     "response_curves": (3, "responded"),

@@ -77,6 +77,12 @@ COVARIANT_VECTORS = Kind(
     pictures="covariant_vectors",
     rows="covariant_exponent",
 )
+PLANE_BASINS = Kind(
+    "plane-basins",
+    variables="statmech_attn.dynamics.plane_basins:VARIABLES",
+    pictures="plane_basins",
+    rows="basin",
+)
 BENCHMARK = Kind(
     "benchmark",
     variables=f"{_RECORDS}:BENCHMARK",
