@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         Learning as Learning,
         VALIDATION as VALIDATION,
     )
+    from statmech_attn.bpkr.flax_heads import FlaxHeads as FlaxHeads
     from statmech_attn.bpkr.kernel_forms import (
         MEMORY_LIMIT as MEMORY_LIMIT,
         most_paths as most_paths,

@@ -205,11 +205,11 @@ class Ablation(eqx.Module):
 
 
 def ablate(
-    loss: Callable[[Gates], Real[np.ndarray, " P"]],
+    loss: Callable[[Gates], ArrayLike],
     heads: Sequence[int],
     *,
     names: Sequence[str] = (),
-    gradient: Callable[[Gates], Sequence[Real[np.ndarray, "P _H"]]] | None = None,
+    gradient: Callable[[Gates], Sequence[ArrayLike]] | None = None,
     pairs: bool = False,
     greedy: bool = False,
 ) -> Ablation:
@@ -217,9 +217,10 @@ def ablate(
 
     Args:
         loss: gates -> losses of P examples.  Gates are one array for every layer, with
-            a number for every head; heads multiply what they add to their layer by it.
-            Any model is taken whose losses become an array of NumPy.  It is called
-            once for each ablation, n + 2 times for n heads.
+            a number for every head; heads multiply what they add to their layer by it,
+            or mix it with a mean (docs/data.md).  Any model is taken whose losses
+            become an array of NumPy.  It is called once for each ablation, n + 2 times
+            for n heads.
         heads: number of heads of every layer.
         names: of the heads, layer by layer; layer.head when omitted.
         gradient: gates -> derivatives of the losses in the gates, (P, H) of every
