@@ -14,7 +14,7 @@ among heads, MLP and norm.
 # The block
 # ---------
 #
-# ``transformer_block`` makes the branches of a pre-norm block from arrays of weights:
+# ``transformer_block`` makes the branches of a block from arrays of weights:
 # heads that act side by side, then an MLP.  ``looped`` adds them to the hidden state,
 # stage by stage, and applies a norm at the end of every step, without which the state
 # would grow without bound.  The input is a branch too, which adds the same embeddings
@@ -235,6 +235,23 @@ plt.show()
 # The same network amplifies the differences of some inputs and forgets those of others.
 # At scales 1 and 3 the spread over inputs is larger than the mean, so that one number
 # for "the" exponent of 16 layers would mean little.
+#
+# Weights that somebody trained
+# -----------------------------
+#
+# ``dynamics.torch_weights(layer.state_dict(), heads)`` has the arrays of a
+# ``torch.nn.TransformerEncoderLayer``, with biases and with gains of its norms, and
+# ``dynamics.flax_weights`` those of layers of Flax.  The norms of PyTorch's layers stand
+# after heads and MLP by default (``post=True``), and its MLP has ``jax.nn.relu``:
+#
+# .. code-block:: python
+#
+#    weights = dynamics.torch_weights(layer.state_dict(), layer.self_attn.num_heads)
+#    block = dynamics.transformer_block(
+#        weights, norm=dynamics.layer_norm, post=True, activation=jax.nn.relu
+#    )
+#
+# Such a step is what the layer computes, to rounding.
 #
 # A language model has another loop, the text itself: ``dynamics.soft_feedback`` makes a
 # system of a model that reads the mean embedding of its own next token.

@@ -42,6 +42,10 @@ if TYPE_CHECKING:
         most_common as most_common,
         wilson as wilson,
     )
+    from statmech_attn.dynamics.block_weights import (
+        flax_weights as flax_weights,
+        torch_weights as torch_weights,
+    )
     from statmech_attn.dynamics.coordinates import Coordinates as Coordinates
     from statmech_attn.dynamics.covariant_vectors import (
         covariant_vectors as covariant_vectors,

@@ -6,7 +6,8 @@ read the same residual stream h (T, D) of T tokens and width D,
 
     $h \leftarrow h + a \sum_b f_b(h)$   for every stage,   then   $h \leftarrow N(h)$
 
-with a the `scale` of all branches and N a norm.  A tangent vector v leaves a stage as
+with a the `scale` of all branches and N a norm, or with norms between the stages
+(post-norm: Vaswani et al., arXiv:1706.03762).  A tangent vector v leaves a stage as
 $w = v + \sum_b u_b$ with $u_b = a\, Df_b(h)\, v$.  Since
 $(w + v) \cdot \sum_b u_b = |w|^2 - |v|^2$, its growth is shared without remainder,
 
@@ -14,7 +15,7 @@ $(w + v) \cdot \sum_b u_b = |w|^2 - |v|^2$, its growth is shared without remaind
     $g_b = \frac{(w + v) \cdot u_b}{2 |v|^2} \frac{\ln(1 + x)}{x}$,
     $x = \frac{|w|^2 - |v|^2}{|v|^2}$
 
-and what the norm stretches v by is a share of its own.  Along the leading tangent
+and what a norm stretches v by is a share of its own.  Along the leading tangent
 vector, averages of all shares add up to the largest Lyapunov exponent
 (docs/theory/indicators.md, section 6).
 """
@@ -55,35 +56,52 @@ SHAPES = {  # axes of weights: heads, size of a head, width, hidden width
     "output": "HDd",
     "up": "MD",
     "down": "DM",
+    "query_bias": "Hd",
+    "key_bias": "Hd",
+    "value_bias": "Hd",
+    "output_bias": "D",
+    "up_bias": "M",
+    "down_bias": "D",
+    "attention_gain": "D",
+    "attention_shift": "D",
+    "mlp_gain": "D",
+    "mlp_shift": "D",
 }
+OF_HEADS, OF_MLP = ("query", "key", "value", "output"), ("up", "down")  # are needed
 
 
-def rms_norm(h: Float[Array, "*tokens D"]) -> Float[Array, "*tokens D"]:
+def rms_norm(
+    h: Float[Array, "*tokens D"], epsilon: float = EPSILON
+) -> Float[Array, "*tokens D"]:
     """Every token divided by its root mean square.
 
     Args:
         h: tokens, with their coordinates on the last axis.
+        epsilon: added to the mean square.
 
     Example:
         >>> import jax.numpy as jnp
         >>> rms_norm(jnp.array([3.0, -3.0])).round(4).tolist()
         [1.0, -1.0]
     """
-    return h / jnp.sqrt(jnp.mean(h**2, axis=-1, keepdims=True) + EPSILON)
+    return h / jnp.sqrt(jnp.mean(h**2, axis=-1, keepdims=True) + epsilon)
 
 
-def layer_norm(h: Float[Array, "*tokens D"]) -> Float[Array, "*tokens D"]:
+def layer_norm(
+    h: Float[Array, "*tokens D"], epsilon: float = EPSILON
+) -> Float[Array, "*tokens D"]:
     """Every token less its mean, divided by its standard deviation.
 
     Args:
         h: tokens, with their coordinates on the last axis.
+        epsilon: added to the variance: 1e-5 in PyTorch, 1e-6 in Flax.
 
     Example:
         >>> import jax.numpy as jnp
         >>> layer_norm(jnp.array([4.0, 2.0])).round(4).tolist()
         [1.0, -1.0]
     """
-    return rms_norm(h - jnp.mean(h, axis=-1, keepdims=True))
+    return rms_norm(h - jnp.mean(h, axis=-1, keepdims=True), epsilon)
 
 
 class _Branch(eqx.Module):
@@ -91,35 +109,44 @@ class _Branch(eqx.Module):
     update: Callable[..., Any]
 
 
-class _Loop(eqx.Module):
-    """The step of a looped block: stages of branches, then a norm."""
+class _Norm(eqx.Module):
+    name: str = eqx.field(static=True)
+    of: Callable[..., Any]
 
-    stages: tuple[tuple[_Branch, ...], ...]
-    norm: Callable[..., Any] | None
+
+class _Loop(eqx.Module):
+    """The step of a looped block: stages of branches, and norms."""
+
+    stages: tuple[tuple[_Branch, ...] | _Norm, ...]
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Names of all branches in their order, and of the norm."""
-        branches = tuple(branch.name for stage in self.stages for branch in stage)
-        return branches if self.norm is None else (*branches, "norm")
+        """Names of all branches and norms in their order."""
+        each = ((x,) if isinstance(x, _Norm) else x for x in self.stages)
+        return tuple(part.name for stage in each for part in stage)
 
     def __call__(self, h, parameters=None):
         for stage in self.stages:
-            h = h + jnp.sum(self._updates(stage, h, parameters), axis=0)
-        return h if self.norm is None else self.norm(h)
+            if isinstance(stage, _Norm):
+                h = stage.of(h)
+            else:
+                h = h + jnp.sum(self._updates(stage, h, parameters), axis=0)
+        return h
 
     def shares(self, h, v, parameters) -> Float[Array, " parts"]:
         """Growth of a tangent vector in one step, by part."""
         shares = []
         for stage in self.stages:
-            of_state = lambda h, stage=stage: self._updates(stage, h, parameters)
-            updates, changes = jax.jvp(of_state, (h,), (v,))
-            after = v + jnp.sum(changes, axis=0)
-            shares.append(_shared(v, after, changes))
-            h, v = h + jnp.sum(updates, axis=0), after
-        if self.norm is not None:
-            after = jax.jvp(self.norm, (h,), (v,))[1]
-            shares.append(_log_square(after, v)[None] / 2)
+            if isinstance(stage, _Norm):
+                h, after = jax.jvp(stage.of, (h,), (v,))
+                shares.append(_log_square(after, v)[None] / 2)
+            else:
+                of_state = lambda h, stage=stage: self._updates(stage, h, parameters)
+                updates, changes = jax.jvp(of_state, (h,), (v,))
+                after = v + jnp.sum(changes, axis=0)
+                shares.append(_shared(v, after, changes))
+                h = h + jnp.sum(updates, axis=0)
+            v = after
         return jnp.concatenate(shares)
 
     def _updates(self, stage, h, parameters) -> Float[Array, "branches T D"]:
@@ -148,7 +175,7 @@ def _log_square(w, v):
 
 
 def looped(
-    stages: Sequence[Mapping[str, Callable[..., Any]]],
+    stages: Sequence[Mapping[str, Callable[..., Any]] | Callable[[Any], Any]],
     *,
     norm: Callable[[Any], Any] | None = None,
     unit: str = STEP,
@@ -159,6 +186,7 @@ def looped(
         stages: which follow one another, each a table of branches that act side by
             side.  A branch is a function (state, parameters) -> update, of the form of
             the state.  An input that every step sees again is a branch that returns it.
+            A function state -> state between them is a norm; its name is `norm 1`, ...
         norm: state -> state, at the end of every step.  Without one a residual stream
             may grow without bound.
         unit: what a step is, in a word.
@@ -177,68 +205,117 @@ def looped(
         >>> system.step(jnp.ones((1, 2)), {"scale": 1.0}).round(6).tolist()
         [[0.6, 0.6]]
     """
-    tables = [dict(x) if isinstance(x, Mapping) else {} for x in stages]
-    if not (tables and all(x and all(map(callable, x.values())) for x in tables)):
+    every: list[tuple[_Branch, ...] | _Norm] = []
+    for stage in stages:
+        if callable(stage):
+            number = 1 + sum(isinstance(x, _Norm) for x in every)
+            every.append(_Norm(f"norm {number}", stage))
+            continue
+        table = dict(stage) if isinstance(stage, Mapping) else {}
+        if not (table and all(map(callable, table.values()))):
+            every = []
+            break
+        every.append(tuple(_Branch(*pair) for pair in table.items()))
+    if all(isinstance(x, _Norm) for x in every):
         raise ValueError(
             "stages must be a list of tables, each with a function for every branch."
         )
-    branches = [tuple(_Branch(*pair) for pair in x.items()) for x in tables]
-    loop = _Loop(tuple(branches), norm)
+    loop = _Loop((*every, *([] if norm is None else [_Norm("norm", norm)])))
     for name in loop.parts:
         if loop.parts.count(name) > 1:
             raise ValueError(f"names of branches must differ; got {name!r} twice.")
     return System(loop, unit=unit)
 
 
+class _Affine(eqx.Module):
+    """A norm with a gain and a shift of every coordinate."""
+
+    norm: Callable[..., Any]
+    gain: Any
+    shift: Any
+
+    def __call__(self, h):
+        return self.norm(h) * self.gain + self.shift
+
+
+class _Linear(eqx.Module):
+    """A linear map with a bias."""
+
+    weight: Float[Array, "to D"]
+    bias: Any
+
+    def __call__(self, z):
+        return z @ self.weight.T + self.bias
+
+
 class _Head(eqx.Module):
     """A head of softmax attention over a normed state."""
 
-    query: Float[Array, "d D"]
-    key: Float[Array, "d D"]
-    value: Float[Array, "d D"]
+    query: _Linear
+    key: _Linear
+    value: _Linear
     output: Float[Array, "D d"]
     norm: Callable[..., Any]
     causal: bool = eqx.field(static=True)
 
     def __call__(self, h, parameters):
         z = self.norm(h)
-        products = (z @ self.query.T) @ (z @ self.key.T).T / math.sqrt(len(self.query))
+        products = self.query(z) @ self.key(z).T / math.sqrt(len(self.query.weight))
         products = products / parameters.get("temperature", 1.0)
         if self.causal:
             seen = jnp.tril(jnp.ones(products.shape, bool))
             products = jnp.where(seen, products, -jnp.inf)
-        return jax.nn.softmax(products, axis=-1) @ (z @ self.value.T) @ self.output.T
+        return jax.nn.softmax(products, axis=-1) @ self.value(z) @ self.output.T
+
+
+class _Bias(eqx.Module):
+    """What the output projection adds to every token."""
+
+    bias: Float[Array, " D"]
+
+    def __call__(self, h, parameters):
+        return jnp.broadcast_to(self.bias, h.shape)
 
 
 class _Perceptron(eqx.Module):
-    """Two layers with GELU between them, over a normed state."""
+    """Two layers with an activation between them, over a normed state."""
 
-    up: Float[Array, "M D"]
-    down: Float[Array, "D M"]
+    up: _Linear
+    down: _Linear
     norm: Callable[..., Any]
+    activation: Callable[..., Any]
 
     def __call__(self, h, parameters):
-        return jax.nn.gelu(self.norm(h) @ self.up.T) @ self.down.T
+        return self.down(self.activation(self.up(self.norm(h))))
 
 
 def transformer_block(
     weights: Mapping[str, Any],
     *,
     norm: Callable[[Any], Any] = rms_norm,
+    activation: Callable[[Any], Any] = jax.nn.gelu,
+    post: bool = False,
     causal: bool = False,
     prefix: str = "",
-) -> list[dict[str, Callable[..., Any]]]:
-    """The stages of a pre-norm transformer block: attention heads, then an MLP.
+) -> list[Mapping[str, Callable[..., Any]] | Callable[[Any], Any]]:
+    """The stages of a transformer block: attention heads, then an MLP.
 
-    Gains of a norm belong to the arrays that read from it: `query * gain`.  A looped
-    network of several blocks is their stages one after another.
+    A looped network of several blocks is their stages one after another.
 
     Args:
         weights: arrays `query`, `key` and `value` (H, d, D) and `output` (H, D, d) of H
-            heads; `up` (M, D) and `down` (D, M) of an MLP with GELU, or neither.
-        norm: before heads and MLP, `rms_norm` or `layer_norm`.
+            heads; `up` (M, D) and `down` (D, M) of an MLP, or neither.  A layer may
+            have biases, `query_bias`, `key_bias` and `value_bias` (H, d), `output_bias`
+            (D,), `up_bias` (M,) and `down_bias` (D,), and its norms gains and shifts,
+            `attention_gain`, `attention_shift`, `mlp_gain` and `mlp_shift` (D,).
+            `torch_weights` and `flax_weights` have them of layers of PyTorch and Flax.
+        norm: `rms_norm` or `layer_norm`.
+        activation: of the MLP.  `jax.nn.gelu` is that of Flax; PyTorch's GELU is
+            `functools.partial(jax.nn.gelu, approximate=False)`.
+        post: whether norms follow heads and MLP, as in layers of PyTorch by default.
+            They stand before them when omitted.
         causal: whether a token sees only itself and those before it.
-        prefix: of the names `head 1`, `head 2`, ... and `mlp`.
+        prefix: of the names `head 1`, `head 2`, ..., `bias` and `mlp`.
 
     Returns:
         Stages for `looped`.  Their parameter `temperature`, where there is one, divides
@@ -256,26 +333,49 @@ def transformer_block(
         (5, 8)
     """
     arrays = _fitting({name: jnp.asarray(array) for name, array in weights.items()})
-    heads = zip(arrays["query"], arrays["key"], arrays["value"], arrays["output"])
-    stages: list[dict[str, Callable[..., Any]]] = [
-        {
-            f"{prefix}head {number}": _Head(query, key, value, output, norm, causal)
-            for number, (query, key, value, output) in enumerate(heads, 1)
-        }
-    ]
+
+    def normed(part):
+        gain, shift = arrays.get(f"{part}_gain", 1.0), arrays.get(f"{part}_shift", 0.0)
+        return _Affine(norm, gain, shift)
+
+    def linear(name, *head):
+        bias = arrays.get(f"{name}_bias")
+        return _Linear(arrays[name][head], 0.0 if bias is None else bias[head])
+
+    before = (lambda part: lambda h: h) if post else normed
+    attention: dict[str, Callable[..., Any]] = {
+        f"{prefix}head {h + 1}": _Head(
+            query=linear("query", h),
+            key=linear("key", h),
+            value=linear("value", h),
+            output=arrays["output"][h],
+            norm=before("attention"),
+            causal=causal,
+        )
+        for h in range(len(arrays["query"]))
+    }
+    if "output_bias" in arrays:
+        attention[f"{prefix}bias"] = _Bias(arrays["output_bias"])
+    parts = {"attention": attention}
     if "up" in arrays:
-        stages.append({f"{prefix}mlp": _Perceptron(arrays["up"], arrays["down"], norm)})
-    return stages
+        mlp = _Perceptron(linear("up"), linear("down"), before("mlp"), activation)
+        parts["mlp"] = {f"{prefix}mlp": mlp}
+    if not post:
+        return list(parts.values())
+    return [stage for part in parts for stage in (parts[part], normed(part))]
 
 
 def _fitting(arrays: dict[str, Array]) -> dict[str, Array]:
     """Weights of a block, or a refusal of those that do not fit each other."""
-    perceptron = {"up", "down"} & arrays.keys()
-    names = [name for name in SHAPES if perceptron or name not in ("up", "down")]
-    if set(names) != arrays.keys():
+    perceptron = any(name.split("_")[0] in (*OF_MLP, "mlp") for name in arrays)
+    needed = (*OF_HEADS, *OF_MLP) if perceptron else OF_HEADS
+    if not {*needed} <= arrays.keys() <= SHAPES.keys():
+        more = [name for name in SHAPES if name not in (*OF_HEADS, *OF_MLP)]
         raise ValueError(
-            f"weights must be {', '.join(names)}; got {', '.join(arrays) or 'none'}."
+            f"weights must be {', '.join(needed)}, and may be {', '.join(more)}; got "
+            f"{', '.join(arrays) or 'none'}."
         )
+    names = [name for name in SHAPES if name in arrays]
     lengths: dict[str, int] = {}
     for name in names:
         shape, axes = arrays[name].shape, SHAPES[name]

@@ -1,0 +1,180 @@
+"""Blocks of layers of PyTorch and Flax: the same forward pass."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+from statmech_attn import dynamics
+from statmech_attn.dynamics import layer_norm, looped, transformer_block
+
+
+TOKENS, WIDTH, HEADS, HIDDEN = 4, 6, 2, 5
+rng = np.random.default_rng(11)
+X = rng.normal(size=(TOKENS, WIDTH))
+SHAPES = {  # of layers of PyTorch, in the order in which a layer has them
+    "self_attn.in_proj_weight": (3 * WIDTH, WIDTH),
+    "self_attn.in_proj_bias": (3 * WIDTH,),
+    "self_attn.out_proj.weight": (WIDTH, WIDTH),
+    "self_attn.out_proj.bias": (WIDTH,),
+    "linear1.weight": (HIDDEN, WIDTH),
+    "linear1.bias": (HIDDEN,),
+    "linear2.weight": (WIDTH, HIDDEN),
+    "linear2.bias": (WIDTH,),
+    "norm1.weight": (WIDTH,),
+    "norm1.bias": (WIDTH,),
+    "norm2.weight": (WIDTH,),
+    "norm2.bias": (WIDTH,),
+}
+STATE = {name: rng.normal(size=shape) for name, shape in SHAPES.items()}
+ARRAYS = dynamics.torch_weights(STATE, HEADS)
+FLAX = {
+    "attention": {
+        name: {
+            "kernel": rng.normal(size=(WIDTH, HEADS, 3)),
+            "bias": rng.normal(size=(HEADS, 3)),
+        }
+        for name in ("query", "key", "value")
+    }
+    | {
+        "out": {
+            "kernel": rng.normal(size=(HEADS, 3, WIDTH)),
+            "bias": rng.normal(size=WIDTH),
+        }
+    },
+    "up": {
+        "kernel": rng.normal(size=(WIDTH, HIDDEN)),
+        "bias": rng.normal(size=HIDDEN),
+    },
+    "down": {
+        "kernel": rng.normal(size=(HIDDEN, WIDTH)),
+        "bias": rng.normal(size=WIDTH),
+    },
+    "attention_norm": {"scale": rng.normal(size=WIDTH), "bias": rng.normal(size=WIDTH)},
+    "mlp_norm": {"scale": rng.normal(size=WIDTH)},
+}
+EXACT = partial(jax.nn.gelu, approximate=False)
+LAYERS = {  # options of PyTorch, of the block, and what PyTorch 2.13 had of token 2
+    "post": (
+        {},
+        {"post": True, "activation": jax.nn.relu},
+        [-1.131133644080304, 0.40631955019359484, 0.5575717879821772],
+    ),
+    "pre": (
+        {"norm_first": True, "activation": "gelu"},
+        {"activation": EXACT, "causal": True},
+        [6.625261512273357, -7.9168391371681714, 10.110600989434284],
+    ),
+}
+# Of Flax 0.12, of the same token.
+OF_FLAX = [0.7926633780801595, -0.5265445650305298, 1.0789237931084479]
+
+
+def of_block(arrays, **options):
+    return looped(transformer_block(arrays, norm=layer_norm, **options)).step(X)
+
+
+def of_flax():
+    norm = partial(layer_norm, epsilon=1e-6)
+    return looped(transformer_block(dynamics.flax_weights(**FLAX), norm=norm)).step(X)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_blocks_give_what_layers_of_pytorch_gave(name):
+    _, options, kept = LAYERS[name]
+    np.testing.assert_allclose(of_block(ARRAYS, **options)[1, :3], kept, rtol=1e-9)
+
+
+def test_blocks_give_what_layers_of_flax_gave():
+    np.testing.assert_allclose(of_flax()[1, :3], OF_FLAX, rtol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("bias", [True, False])
+def test_blocks_are_layers_of_pytorch(name, bias):
+    torch = pytest.importorskip("torch")
+    options, ours, kept = LAYERS[name]
+    layer = torch.nn.TransformerEncoderLayer(
+        WIDTH,
+        HEADS,
+        HIDDEN,
+        batch_first=True,
+        bias=bias,
+        dtype=torch.float64,
+        **options,
+    ).eval()
+    state = {n: torch.tensor(STATE[n]) for n in layer.state_dict()}
+    layer.load_state_dict(state)
+    mask = torch.nn.Transformer.generate_square_subsequent_mask(
+        TOKENS, dtype=torch.float64
+    )
+    with torch.no_grad():
+        expected = layer(torch.tensor(X)[None], mask if "causal" in ours else None)[0]
+    stacked = {f"layers.0.{n}": array for n, array in layer.state_dict().items()}
+    arrays = dynamics.torch_weights(stacked, HEADS, prefix="layers.0.")
+    np.testing.assert_allclose(of_block(arrays, **ours), expected, atol=1e-10)
+    if bias:
+        np.testing.assert_allclose(expected[1, :3], kept, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_blocks_are_layers_of_flax():
+    linen = pytest.importorskip("flax.linen")
+    more = {"param_dtype": float}
+    at = lambda module, name, *x: module.apply({"params": FLAX[name]}, *x)
+    attention = linen.MultiHeadDotProductAttention(num_heads=HEADS, **more)
+    norm = linen.LayerNorm(**more)
+    h = X + at(attention, "attention", at(norm, "attention_norm", X))
+    z = at(linen.LayerNorm(use_bias=False, **more), "mlp_norm", h)
+    inside = linen.gelu(at(linen.Dense(HIDDEN, **more), "up", z))
+    expected = h + at(linen.Dense(WIDTH, **more), "down", inside)
+    np.testing.assert_allclose(of_flax(), expected, atol=1e-10)
+    np.testing.assert_allclose(expected[1, :3], OF_FLAX, rtol=1e-9)
+
+
+def test_shares_of_a_block_with_norms_after_the_branches_add_up():
+    """Norms are parts like branches, and a bias has no share."""
+    layer = partial(transformer_block, ARRAYS, norm=layer_norm, post=True)
+    growth = dynamics.growth_shares(looped(layer()), X, steps=16)
+    shares = dict(zip(growth.parts, growth.shares.tolist(), strict=True))
+    assert [*shares] == ["head 1", "head 2", "bias", "norm 1", "mlp", "norm 2"]
+    assert shares["bias"] == 0.0 != shares["norm 1"]
+    assert abs(growth.shares.sum() - growth.exponent) < 1e-12
+    two = looped([*layer(prefix="1 "), *layer(prefix="2 ")])
+    assert two.step.parts[-3:] == ("norm 3", "2 mlp", "norm 4")
+
+
+def without(*names):
+    return {name: array for name, array in STATE.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: dynamics.torch_weights(without("linear1.weight"), HEADS),
+            "state has no linear1.weight: it is that of no torch",
+        ),
+        (lambda: dynamics.torch_weights(STATE, 4), "a width of 6 has no 4 heads"),
+        (
+            lambda: dynamics.flax_weights(FLAX["attention"], FLAX["up"]),
+            "down: needs a kernel of 2 axes",
+        ),
+        (lambda: dynamics.flax_weights({}), "query: needs a kernel of 3 axes"),
+        (
+            lambda: transformer_block({"mlp_gain": X[0]}),
+            "weights must be query, key, value, output, up, down, and may be query_b",
+        ),
+        (
+            lambda: transformer_block(ARRAYS | {"up_bias": X[0]}),
+            r"up_bias must have axes \(M\) of the lengths of the .*; got \[6\]",
+        ),
+    ],
+)
+def test_layers_that_are_no_block_are_refused_in_a_line(call, words):
+    with pytest.raises(ValueError, match=words) as refused:
+        call()
+    assert "\n" not in str(refused.value)
