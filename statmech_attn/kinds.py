@@ -260,6 +260,7 @@ def _brief(error: BaseException) -> str:
 
 
 EVERY, SYSTEM = "*", "system"
+BLOCK = "block"  # of a template: a system from weights
 _WINGS = "statmech_attn.studies"
 
 

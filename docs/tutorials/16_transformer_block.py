@@ -241,8 +241,9 @@ plt.show()
 #
 # ``dynamics.torch_weights(layer.state_dict(), heads)`` has the arrays of a
 # ``torch.nn.TransformerEncoderLayer``, with biases and with gains of its norms, and
-# ``dynamics.flax_weights`` those of layers of Flax.  The norms of PyTorch's layers stand
-# after heads and MLP by default (``post=True``), and its MLP has ``jax.nn.relu``:
+# ``dynamics.flax_weights`` those of layers of Flax.  The norms of PyTorch's layers
+# stand after heads and MLP by default (``post=True``), with ``jax.nn.relu`` between the
+# two layers of the MLP:
 #
 # .. code-block:: python
 #

@@ -56,14 +56,15 @@ def new(
     task: Annotated[
         str,
         typer.Option(
-            help='The task of a study of learning, such as one-shot, or "system".'
+            help="The task of a study of learning, such as one-shot; system; or block."
         ),
     ] = "",
 ) -> None:
     """Write a commented study file with every key, or list the kinds of studies.
 
     The name of a task instead of a kind gives the study of its order parameters.  With
-    --output, "arrays" and "system" write an example of the file that they name too.
+    --output, "arrays", "system" and "block" write an example of the file that they name
+    too.
 
     Example: statmech-attn new bifurcation --output study.toml
     """
@@ -82,6 +83,8 @@ def new(
     examples = [kinds.TASKS.part(row, "example") for row in kinds.TASKS.named(task)]
     if task == kinds.SYSTEM:
         examples = [studies.templates.write_system]
+    if task == kinds.BLOCK:
+        examples = [studies.templates.write_block]
     for example in filter(None, examples):
         out.say(_example(example, output.parent))
     storage.write_text(output, text)

@@ -7,6 +7,7 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.tasks import (
+        array_files as array_files,
         arrays as arrays,
         downloads as downloads,
         hidden_markov as hidden_markov,

@@ -30,6 +30,17 @@ def test_a_template_of_a_system_comes_with_its_function(call, tmp_path):
     assert "is kept" in call("new", "basins", "--task", "system", "-o", other).output
 
 
+def test_a_template_of_a_block_comes_with_its_weights(call, tmp_path):
+    """Every kind; no code is named."""
+    for kind in ("bifurcation", "continuation", "basins", "trajectory"):
+        file = tmp_path / f"{kind}.toml"
+        call("new", kind, "--task", "block", "-o", file)
+        study, _ = studies.load(file)
+        assert study.code() == [] and list(study.inputs()) == ["block.npz"]
+    call("run", file, "--dry-run")
+    assert "block" in call("new", "posterior", "--task", "block", code=1).stderr
+
+
 def test_without_a_kind_all_are_listed(call):
     lines = call("new").output.splitlines()
     assert [line.split(":")[0] for line in lines] == kinds.studied()

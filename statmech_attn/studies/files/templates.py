@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from statmech_attn import storage
+from statmech_attn import kinds, storage
 from statmech_attn.storage import toml
 from statmech_attn.studies.files import reference
 from statmech_attn.studies.files.spec import model_of, models
@@ -34,6 +34,42 @@ def step(x, parameters):
     """One step: the new state, from the state and the numbers of [parameters]."""
     return parameters["a"] * x - x**3
 '''
+
+
+OF_BLOCK = {  # what a template of a system has, where it is made from weights
+    "system.function": None,
+    "system.weights": "block.npz",
+    "system.initial": {"low": -1.0, "high": 1.0, "shape": [4, 8]},
+}
+
+
+def write_block(folder: str | Path) -> Path:
+    """Write random weights, `block.npz`: what templates of blocks name.
+
+    Args:
+        folder: of the study that names them.
+
+    Raises:
+        FileExistsError: there is such a file already.
+
+    Example:
+        `statmech-attn new bifurcation --task block -o study.toml` writes both.
+    """
+    import numpy as np
+
+    file = Path(folder) / "block.npz"
+    storage.require_new(file)
+    random = np.random.default_rng(0)
+    normal = lambda *shape: 2 * random.normal(size=shape) / np.sqrt(shape[-1])
+    arrays = {name: normal(2, 4, 8) for name in ("query", "key", "value")} | {
+        "output": normal(2, 8, 4),
+        "up": normal(16, 8),
+        "down": normal(8, 16),
+        "input": random.normal(size=(4, 8)),
+    }
+    with storage.replaced(file) as part, part.open("wb") as stream:
+        np.savez(stream, **arrays)
+    return file
 
 
 def write_system(folder: str | Path) -> Path:
@@ -60,7 +96,8 @@ def template(kind: str, task: str = "") -> str:
 
     Args:
         kind: kind of study.
-        task: for kinds with several; the first of them when empty.
+        task: for kinds with several; the first of them when empty.  "block" is a
+            system that is made from weights.
 
     Raises:
         ValueError: there is no such kind, or no such task of this kind.
@@ -72,14 +109,21 @@ def template(kind: str, task: str = "") -> str:
     tasks = {name: model for row, name, model in models() if row == kind}
     if not tasks:
         model_of({"kind": kind})
+    made_of_weights = task == kinds.BLOCK and kinds.SYSTEM in tasks
+    if made_of_weights:
+        task = kinds.SYSTEM
     if task and task not in tasks:
         known = ", ".join(filter(None, tasks)) or "none"
         raise ValueError(f"no task {task!r} of a {kind} study; its tasks: {known}.")
     name = task or next(iter(tasks))
+    values = dict(tasks[name].template)
+    if made_of_weights:
+        scanned = values["parameters"]["a"]
+        values = values | OF_BLOCK | {"parameters": {"scale": scanned}}
     shared: dict[str, Any] = {}
     study = reference.of_study(kind, name, tasks[name], shared)
     parts = [_comment(f"{study['title']}: {study['description']}"), HEAD]
-    for table in _tables(study, shared, tasks[name].template):
+    for table in _tables(study, shared, values):
         parts.append(f"\n{table.header}" if table.header else "")
         parts += [f"\n{_entry(key, table.commented)}" for key in table.keys]
     return "".join(parts)

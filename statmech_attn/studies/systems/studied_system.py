@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +22,7 @@ from statmech_attn.labels import Variable, Variables
 from statmech_attn.studies.files import user_code
 from statmech_attn.studies.network import models
 from statmech_attn.studies.network.studied_system import StudiedSystem
+from statmech_attn.studies.systems import blocks
 from statmech_attn.studies.systems.tables import (
     Box,
     LabelSpec,
@@ -89,10 +91,11 @@ def of_system(
 
 def _system(spec: SystemSpec, names: list[str]) -> System:
     """The system that a study names."""
-    reference, *others = spec.references
-    named = user_code.load(reference)
-    observe = user_code.function(others[0], names) if others else None
-    if isinstance(named, System):
+    reference, observer = spec.function, spec.observer
+    observe = None if observer is None else user_code.function(observer, names)
+    if reference is None:
+        system = blocks.looped(spec, names, _shape(spec.initial))
+    elif isinstance(named := user_code.load(reference), System):
         if spec.flow is not None:
             raise ValueError(
                 f"system.flow: {spec.name} is a System, which has its steps already."
@@ -126,11 +129,19 @@ def _starts(initial, key: jax.Array, params: PyTree, numbers: np.ndarray):
         state = np.asarray(initial, float)
         return np.repeat(state[..., None], len(numbers), axis=-1)
     low, high = (np.asarray(x, float) for x in (initial.low, initial.high))
-    shape = tuple(initial.shape or np.broadcast_shapes(low.shape, high.shape))
+    shape = _shape(initial)
     draw = lambda number: jax.random.uniform(
         jax.random.fold_in(key, number), shape, float, low, high
     )
     return jnp.moveaxis(jax.vmap(draw)(jnp.asarray(numbers)), 0, -1)
+
+
+def _shape(initial) -> tuple[int, ...]:
+    """Shape of an initial state."""
+    if not isinstance(initial, Box):
+        return np.shape(initial)
+    corners = np.broadcast_shapes(np.shape(initial.low), np.shape(initial.high))
+    return tuple(initial.shape or corners)
 
 
 def _check(spec: SystemSpec, system: System, state: PyTree, params: PyTree) -> None:
@@ -145,7 +156,8 @@ def _check(spec: SystemSpec, system: System, state: PyTree, params: PyTree) -> N
         raise
     except ValueError as error:
         raise ValueError(f"{spec.name}: {error}") from error
-    after = jax.tree.leaves(jax.jit(system.steps)(state, params))
+    steps = eqx.filter_jit(system.steps)
+    after = jax.tree.leaves(steps(state, params))
     if any(np.isnan(x).any() for x in after):
         values = ", ".join(f"{n} = {float(x[0]):g}" for n, x in params.items())
         raise ValueError(f"{spec.name}: returns NaN for the initial state at {values}.")

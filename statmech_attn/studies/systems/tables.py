@@ -1,6 +1,7 @@
 """Tables of the studies of a system of one's own: any map or flow in Python."""
 
 import difflib
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from pydantic import AfterValidator, Discriminator, Field, model_validator, Tag
 
 from statmech_attn.dynamics import BasinPlan, continuation, diagrams, Search
 from statmech_attn.options import Count, Positive, Seed, WholeNumber
-from statmech_attn.studies.files import user_code
+from statmech_attn.studies.files import digests, user_code
 from statmech_attn.studies.network.basins_table import SearchRun
 from statmech_attn.studies.network.continuation_table import CycleRun, Followed
 from statmech_attn.studies.network.tables import DiagramRun
@@ -121,14 +122,41 @@ class SectionSpec(Table, frozen=True):
     tolerance: Positive | None = None
 
 
+class BlockSpec(Table, frozen=True):
+    """[system.block]: the transformer block that weights belong to.
+
+    Attributes:
+        norm: layer norm, or division by the root mean square.
+        epsilon: added to the variance by norms: 1e-5 in PyTorch, 1e-6 in Flax.
+        post: whether norms follow heads and MLP, as in layers of PyTorch by default,
+            and do not stand before them.
+        closing: whether a norm ends every step; where norms do not follow heads and
+            MLP, when left out.
+        activation: of the MLP; "gelu" is the usual approximation, "exact-gelu" the
+            function itself, as in PyTorch.
+        causal: whether a token sees only itself and those before it.
+    """
+
+    norm: Literal["layer", "rms"] = "layer"
+    epsilon: Positive = 1e-5
+    post: bool = False
+    closing: Annotated[bool | None, Field(examples=[True])] = None
+    activation: Literal["gelu", "exact-gelu", "relu"] = "gelu"
+    causal: bool = False
+
+
 class SystemSpec(Table, frozen=True):
-    """[system]: a function in Python, where it starts, and what is observed.
+    """[system]: a function in Python or weights, where it starts, what is observed.
 
     Attributes:
         function: "my_model.py:step", a file relative to the study, or
             "package.module:step": a JAX function (state, parameters) -> state, or a
             `dynamics.System`; parameters are a dictionary with the names of
             [parameters].
+        weights: in its place, a file of arrays (npz or HDF5) relative to the study: the
+            weights of a transformer block, which is looped; its parameters are `scale`
+            of all branches and `temperature` of the attention.
+        block: how these weights are used.
         initial: initial state, a number, a list or a list of lists; or a box { low,
             high } for random ones.
         observe: name of a function state -> numbers in the same file, or a reference
@@ -140,7 +168,11 @@ class SystemSpec(Table, frozen=True):
         unit: what a step is, in a word.
     """
 
-    function: Annotated[Reference, Field(examples=["my_model.py:step"])]
+    function: Reference | None = Field(None, examples=["my_model.py:step"])
+    weights: Annotated[str, Field(min_length=1)] | None = Field(
+        None, examples=["block.npz"]
+    )
+    block: BlockSpec | None = None
     initial: Annotated[Initial, Field(examples=[{"low": -1.0, "high": 1.0}])]
     observe: Observe | None = Field(None, examples=["observe"])
     observables: list[Name] | None = Field(None, min_length=1, examples=[["x", "y"]])
@@ -149,23 +181,46 @@ class SystemSpec(Table, frozen=True):
     flow: FlowSpec | None = None
     unit: Annotated[str, Field(min_length=1)] | None = Field(None, examples=["step"])
 
+    @model_validator(mode="after")
+    def _one_source(self):
+        if (self.function is None) == (self.weights is None):
+            raise ValueError("system needs a function or weights, and not both")
+        if self.weights is None and self.block is not None:
+            raise ValueError("system.block says how weights are used; there are none")
+        if self.weights is not None and self.flow is not None:
+            raise ValueError("system.flow is of a function; weights have steps already")
+        if self.function is None and self.observe and ":" not in self.observe:
+            raise ValueError(
+                'system.observe: with weights, write it as "my_model.py:name"'
+            )
+        return self
+
+    @property
+    def observer(self) -> str | None:
+        """The reference of what is observed, with its file."""
+        if self.function is None or self.observe is None or ":" in self.observe:
+            return self.observe
+        return f"{user_code.split(self.function)[0]}:{self.observe}"
+
     @property
     def references(self) -> list[str]:
         """Of all code, with the file of each."""
-        if self.observe is None:
-            return [self.function]
-        place, _ = user_code.split(self.function)
-        observe = self.observe if ":" in self.observe else f"{place}:{self.observe}"
-        return [self.function, observe]
+        return [x for x in (self.function, self.observer) if x is not None]
 
     @property
     def name(self) -> str:
         """In messages, and in the file."""
-        return user_code.brief(self.function)
+        if self.function is not None:
+            return user_code.brief(self.function)
+        return Path(str(self.weights)).name
 
     def beside(self, folder: Path) -> Self:
         """The system with its files looked up in a folder."""
-        files = {"function": user_code.beside(self.function, folder)}
+        files = {}
+        if self.function is not None:
+            files["function"] = user_code.beside(self.function, folder)
+        if self.weights is not None:
+            files["weights"] = os.path.abspath(folder / self.weights)
         if self.observe is not None and ":" in self.observe:
             files["observe"] = user_code.beside(self.observe, folder)
         return self.model_copy(update=files)
@@ -195,6 +250,7 @@ class SystemRun(Table, frozen=True):
     seed: Seed = 0
 
 
+FUNCTION = {"system.function": "my_model.py:step"}  # of templates
 SCANNED = {"a": {"start": 0.0, "stop": 1.0, "num": 11}}
 Grid = Annotated[dict[Name, Axis], Field(min_length=1, examples=[SCANNED])]
 
@@ -203,7 +259,7 @@ class SystemStudy(StudyTable, frozen=True):
     """What the studies of a system of one's own share.
 
     Attributes:
-        system: the function, its initial state, and what is observed.
+        system: the function or the weights, its initial state, and what is observed.
         parameters: by name, numbers, lists or ranges { start, stop, num }.
         labels: words, units and symbols of parameters and observables, by name.
         run: numerical choices.
@@ -226,10 +282,14 @@ class SystemStudy(StudyTable, frozen=True):
         return self.system.references
 
     def files(self) -> list[Path]:
-        return [user_code.origin(reference) for reference in self.code()]
+        files = [user_code.origin(reference) for reference in self.code()]
+        return files + [Path(x) for x in (self.system.weights,) if x is not None]
 
     def inputs(self) -> dict[str, str]:
-        return user_code.digests_of(self.code())
+        of_code = user_code.digests_of(self.code())
+        if self.system.weights is None:
+            return of_code
+        return of_code | {self.system.name: digests.of_file(Path(self.system.weights))}
 
     def beside(self, folder: Path) -> Self:
         return self.model_copy(update={"system": self.system.beside(folder)})
@@ -286,7 +346,7 @@ class SystemDiagramRun(
 class SystemDiagramStudy(SystemStudy, frozen=True):
     """Attractors of a system of one's own: sections, Lyapunov exponents, phases."""
 
-    template: ClassVar[Mapping[str, Any]] = {
+    template: ClassVar[Mapping[str, Any]] = FUNCTION | {
         "parameters": {"a": {"start": 0.51, "stop": 2.81, "num": 116}}
     }
 
@@ -318,7 +378,9 @@ class SystemTrajectoryRun(SystemRun, frozen=True):
 class SystemTrajectoryStudy(SystemStudy, frozen=True):
     """Trajectories of a system of one's own, at several values of a parameter."""
 
-    template: ClassVar[Mapping[str, Any]] = {"parameters": {"a": [1.5, 2.2, 2.4, 2.8]}}
+    template: ClassVar[Mapping[str, Any]] = FUNCTION | {
+        "parameters": {"a": [1.5, 2.2, 2.4, 2.8]}
+    }
 
     kind: Literal["trajectory"]
     parameters: Grid
@@ -353,7 +415,7 @@ class SystemContinuationStudy(Followed, SystemStudy, frozen=True):
         parameters: by name, numbers, and one interval { start, stop }.
     """
 
-    template: ClassVar[Mapping[str, Any]] = {
+    template: ClassVar[Mapping[str, Any]] = FUNCTION | {
         "parameters": {"a": {"start": 0.5, "stop": 2.5}},
         "run.at": 1.5,
         "run.switch": 2,
@@ -411,7 +473,7 @@ class SystemBasinsRun(
 class SystemBasinsStudy(SystemStudy, frozen=True):
     """Attractors of a system of one's own along a parameter, and their basins."""
 
-    template: ClassVar[Mapping[str, Any]] = {
+    template: ClassVar[Mapping[str, Any]] = FUNCTION | {
         "parameters": {"a": {"start": 0.7, "stop": 2.5, "num": 10}}
     }
 
