@@ -252,7 +252,9 @@ plt.show()
 #        weights, norm=dynamics.layer_norm, post=True, activation=jax.nn.relu
 #    )
 #
-# Such a step is what the layer computes, to rounding.
+# Such a step is what the layer computes, to rounding.  A file of these arrays can be
+# scanned without code: ``statmech-attn new bifurcation --task block``
+# (:doc:`/systems`).
 #
 # A language model has another loop, the text itself: ``dynamics.soft_feedback`` makes a
 # system of a model that reads the mean embedding of its own next token.
