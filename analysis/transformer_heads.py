@@ -578,6 +578,11 @@ def candidates(correlations: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
+def known(heads: pd.DataFrame) -> float:
+    """Share of the variance of losses gained that is no error of the test examples."""
+    return 1 - np.mean(heads["its error"] ** 2) / np.var(heads["loss gained"], ddof=1)
+
+
 @style.styled
 def figure(means: pd.DataFrame, names: list[str]):
     """Mean rank correlations of some scores: a column for each task."""
@@ -628,9 +633,11 @@ def main(arguments: list[str] | None = None) -> None:
     means, chosen = summary(correlations), candidates(correlations)
     for name, rows in zip(FILES, (heads, correlations, means, chosen), strict=True):
         rows.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g")
-    once = correlations.groupby(["task", "layers", "training"], sort=False).first()
-    networks = once[["accuracy", "loss"]].groupby(["task", "layers"], sort=False)
-    print(networks.agg(["mean", "sem"]).round(3).to_string())
+    of_networks = ["task", "layers", "training"]
+    networks = correlations.groupby(of_networks, sort=False)[["accuracy", "loss"]]
+    networks = networks.first().assign(known=heads.groupby(of_networks).apply(known))
+    networks = networks.groupby(of_networks[:2], sort=False).agg(["mean", "sem"])
+    print(networks.round(3).to_string())
     means["told"] = [
         f"{row.mean:.2f} ± {row.sem:.2f}{'*' * int(row.significant)}"
         for row in means[["mean", "sem", "significant"]].itertuples(index=False)

@@ -70,6 +70,10 @@ ALLOWED = {
     "analysis/running_lyapunov.py": {
         "studies.network.models": "records what no kind of study does",
     },
+    "analysis/transformer_heads.py": {
+        "plotting.sheets": "draws correlations that no kind of file holds",
+        "plotting.style": "draws correlations that no kind of file holds",
+    },
     "statmech_attn/explore/overlays.py": {
         "plotting.continuation": "draws over a scan what the figure draws",
     },
