@@ -107,7 +107,7 @@ def script():
     return module
 
 
-def test_candidates_of_a_head_are_what_the_posterior_mean_has_of_it(script):
+def test_candidates_of_a_head_are_what_the_posterior_has_of_it(script):
     """f is linear in the inputs of the paths, so a head goes where its paths do."""
     draws = np.random.default_rng(0)
     xi, Y = jnp.array(draws.normal(size=(9, 3, 6))), jnp.array(draws.normal(size=9))
@@ -116,13 +116,21 @@ def test_candidates_of_a_head_are_what_the_posterior_mean_has_of_it(script):
     )
     rows = script.of_problem(problem)
     solution = problem.solve()
-    f = solution.predict(xi).mean
+    f, full = solution.predict(xi).mean, problem.theory(solution.U[0])
     for number, head in enumerate([(0, 1), (1, 1), (1, 2)]):
         paths = bpkr.paths_through(problem.branches, *head)
         left = xi.at[:, :, paths].set(0.0)
         without = solution.predict(left).mean
         gained = ((Y - without) ** 2 - (Y - f) ** 2).mean()
         np.testing.assert_allclose(rows["error"][number], gained, rtol=1e-9)
+        evidences = [
+            Y @ np.linalg.solve(B, Y) + np.linalg.slogdet(B)[1]
+            for theory in (full.silenced([head]), full)
+            for B in [theory.kernel + 0.1 * np.eye(9)]
+        ]
+        np.testing.assert_allclose(
+            rows["evidence"][number], -np.diff(evidences)[0], rtol=1e-9
+        )
 
 
 @pytest.mark.parametrize("worse", [None, "words"])
