@@ -289,8 +289,9 @@ plotting.greedy_pruning(ablation.to_dataset())
 
 # %%
 # :doc:`The measured comparison </transformer_heads>` says the same of ten trainings on
-# each of two tasks: the gradient of a mask predicts best what is lost, and the scores
-# of this theory are not seen to be better than a random order.  Use them where the
+# each of four tasks with two and four layers: the gradient of a gate orders all heads
+# best, the norm of what a head adds does as well within a layer, and the scores of this
+# theory are not seen to be better than a random order.  Use them where the
 # assumptions hold, for attention with linear values (:doc:`08_own_heads`); of a
 # transformer, ablate the heads.
 #
@@ -313,4 +314,4 @@ print(f"wrote {len(rows)} layers of attention")
 # * :doc:`/data`: the arrays of a file, masks and padding, queries and keys of PyTorch
 #   and Flax; gates on their layers and on those of GPT-2, Llama and BERT, and means of
 #   heads in place of zero.
-# * :doc:`/transformer_heads`: eight scores beside ablation, on digits and characters.
+# * :doc:`/transformer_heads`: eight scores beside ablation, on four tasks.
