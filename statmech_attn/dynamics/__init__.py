@@ -122,6 +122,13 @@ if TYPE_CHECKING:
         ROTATION_RESULTS as ROTATION_RESULTS,
         series_rotation as series_rotation,
     )
+    from statmech_attn.dynamics.sections import (
+        Return as Return,
+        RETURN_RESULTS as RETURN_RESULTS,
+        Returns as Returns,
+        returns as returns,
+        section as section,
+    )
     from statmech_attn.dynamics.settled_orbits import (
         follow_with as follow_with,
         Orbits as Orbits,

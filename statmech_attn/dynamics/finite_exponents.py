@@ -61,7 +61,8 @@ def finite_exponents(system: TangentSystem, state: PyTree) -> int | None:
         The rank of many steps or a bound above it; None where nothing is known.
     """
     if system.rank is not None:
-        return system.rank
+        lost = system.rank < 0
+        return system.rank + lost * jax.eval_shape(system.vector, state).shape[0]
     if isinstance(system, SideBySide):
         lane = lambda x: x[..., 0] if jnp.ndim(x) else x
         parameters, state = jax.tree.map(lane, (system.parameters, state))

@@ -25,6 +25,20 @@ from statmech_attn.dynamics.systems import call, require_like, System
 UNIT_OF_TIME = "unit of time"
 
 
+class Flow(eqx.Module):
+    """What a `System` is the flow of, in fixed steps.
+
+    Attributes:
+        field: of (time, state, parameters).
+        dt: solver step.
+        driven: whether the field depends on the time.
+    """
+
+    field: Callable[..., Float[Array, " d"]]
+    dt: float = eqx.field(static=True)
+    driven: bool = eqx.field(static=True)
+
+
 def flow(
     field: Callable[..., Float[Array, " d"]], *, time: float, substeps: int
 ) -> System:
@@ -46,7 +60,8 @@ def flow(
     """
     autonomous = lambda t, x, parameters: call(field, x, parameters)
     step = _steps(autonomous, 0.0, time, substeps)
-    return System(step, unit=UNIT_OF_TIME if time == 1 else f"{time:g} units of time")
+    unit = UNIT_OF_TIME if time == 1 else f"{time:g} units of time"
+    return System(step, unit=unit, flow=Flow(autonomous, time / substeps, False))
 
 
 def driven_flow(
@@ -84,7 +99,8 @@ def driven_flow(
         return field(t, x) if parameters is None else field(t, x, parameters)
 
     step = _steps(with_time, phase, period, substeps)
-    return System(step, unit="period of the drive")
+    driven = Flow(with_time, period / substeps, True)
+    return System(step, unit="period of the drive", flow=driven)
 
 
 def flow_spectrum(

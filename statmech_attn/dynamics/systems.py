@@ -53,14 +53,17 @@ class System(eqx.Module):
             by side: only where all sums over coordinates are written out.
         rank: how many exponents can be finite, the rank of the Jacobian of many steps.
             When omitted it is read off the program of the step, which shows what each
-            coordinate is computed from, but not that a matrix is singular.
+            coordinate is computed from, but not that a matrix is singular.  Negative:
+            so many fewer than there are coordinates.
         entropy_production: (state, parameters, steps of a block) -> averages over each
             of `lyapunov.BLOCKS` blocks (blocks,), and the weighted average over all of
             them, of the entropy that the process produces whose mean the map is, in
             nats per step and spin.
+        flow: `flows.Flow` that the step follows for a fixed time.
+        first_return: (state, parameters) -> `sections.Return`, of a section.
 
     Raises:
-        ValueError: a period below 1, or a negative rank.
+        ValueError: a period below 1.
 
     Example:
         >>> import jax.numpy as jnp
@@ -81,10 +84,10 @@ class System(eqx.Module):
     any_width: bool = eqx.field(static=True, default=False)
     rank: int | None = eqx.field(static=True, default=None)
     entropy_production: Callable[..., Any] | None = None
+    flow: Any = None
+    first_return: Any = None
 
     def __check_init__(self):
-        if self.rank is not None:
-            require_least(0, rank=self.rank)
         require_least(1, drive_period=self.drive_period)
 
     def at(self, parameters: PyTree = None) -> "TangentSystem":
