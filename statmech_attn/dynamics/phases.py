@@ -255,7 +255,9 @@ def classify(
     """Phase of the orbit that starts at a state, by several kinds of evidence.
 
     Recurrence, 0-1 test and spectrum look at what the system observes; `fixed` means
-    the period of its drive.  Works under `jax.vmap`.
+    the period of its drive.  Every orbit of a flow that is not at rest has an exponent
+    0: its limit cycles are `quasiperiodic`, on a `section` of it they are `periodic`,
+    or `fixed` where they cross it once.  Works under `jax.vmap`.
 
     Args:
         system: a `System`, or its step: state -> state, or with parameters

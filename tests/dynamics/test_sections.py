@@ -9,6 +9,7 @@ import pytest
 
 from statmech_attn.dynamics import (
     classify,
+    continuation,
     driven_flow,
     find_attractors,
     flow,
@@ -44,6 +45,7 @@ def test_multiplier_of_the_van_der_pol_cycle_is_the_integrated_divergence():
     assert (orbit.points[:, 0] == 0).all()
     derivative = jax.jit(jax.jacfwd(cycle.step))(start)
     # The error of the closed cycle and of the solver at this step.
+    assert (derivative[0] == 0).all()
     multiplier = float(jnp.exp(orbit.points[0, 2]))
     assert derivative[1, 1] == pytest.approx(multiplier, abs=1e-11)
     period = float(orbit.times[0])
@@ -66,15 +68,35 @@ def test_higher_derivatives_of_a_return_are_those_of_its_differences():
         assert higher(2.0) == pytest.approx(float(slope), rel=1e-5)
 
 
+def rossler(u, p):
+    x, y, z = u
+    return jnp.stack([-y - z, x + 0.2 * y, 0.2 + z * (x - p["c"])])
+
+
+@pytest.mark.slow
+def test_a_cycle_of_a_flow_is_continued_to_where_it_doubles():
+    """There the time map over its period has the multipliers -1 and, along it, 1."""
+    plane = section(flow(rossler, time=1.0, substeps=20), (1, 0.0))
+    start, c = jnp.array([1.0, 1.0, 0.0]), {"c": jnp.array(2.5)}
+    near = returns(plane, start, c, samples=1, transient=100).points[-1]
+    problem = continuation.Problem(plane, near, {"c": 2.5}, "c")
+    branch = continuation.follow_cycle(problem, near, 2.5, within=(2.4, 3.0)).run()
+    (doubling,) = branch.special
+    assert doubling.kind == "period_doubling"
+    assert doubling.form and doubling.form.criticality == "supercritical"
+    c = {"c": jnp.array(doubling.value)}
+    orbit = returns(plane, jnp.asarray(doubling.x), c, samples=1)
+    assert np.allclose(orbit.points[0], doubling.x, rtol=0, atol=1e-9)
+    period = flow(rossler, time=float(orbit.times[0]), substeps=200)
+    along = jax.jacfwd(period.step)(orbit.points[0], c)
+    multipliers = np.sort(np.linalg.eigvals(along).real)
+    assert np.allclose(multipliers, [-1, 0, 1], rtol=0, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_rossler_doubles_its_period_into_chaos_of_the_published_rate():
     """a = b = 0.2, y = 0 upwards; 0.0714 nats per unit time (Sprott 2003)."""
-
-    def field(u, p):
-        x, y, z = u
-        return jnp.stack([-y - z, x + 0.2 * y, 0.2 + z * (x - p["c"])])
-
-    plane = section(flow(field, time=1.0, substeps=20), (1, 0.0))
+    plane = section(flow(rossler, time=1.0, substeps=20), (1, 0.0))
     c = {"c": jnp.array([2.5, 3.5, 4.0, 5.7])}
     start = jnp.array([1.0, 1.0, 0.0])
     verdict = jax.vmap(
@@ -92,6 +114,8 @@ def test_rossler_doubles_its_period_into_chaos_of_the_published_rate():
     of_chaos = jax.tree.map(lambda x: x[-1], verdict)
     times = returns(plane, of_chaos.state, {"c": jnp.array(5.7)}, samples=4000)
     rate = times.per_unit_time(of_chaos.spectrum)
+    assert float(times.stderr) > 0
+    assert rate.stderr[0] > of_chaos.spectrum.stderr[0] / times.mean
     error = np.hypot(float(rate.stderr[0]), 1e-4)
     assert abs(float(rate.exponents[0]) - 0.0714) < 3 * error
     assert error < 1e-3
@@ -128,11 +152,15 @@ def test_section_in_the_phase_of_a_drive_is_the_stroboscopic_map():
 
 def test_running_pendulum_is_back_when_its_angle_is_an_angle():
     """theta' = v, v' = 1 - v: after the transient one turn takes 2 pi."""
+    start = jnp.array([0.3, 1.0])
     running = flow(lambda u: jnp.stack([u[1], 1 - u[1]]), time=1.0, substeps=10)
-    turn = section(running, (0, 1.0), angles=(0,))
-    assert np.allclose(turn.step(jnp.array([1.0, 1.0])), [1.0, 1.0], atol=1e-13)
-    free = section(running, lambda u: jnp.sin(u[0] - 1), angles=(0,))
-    assert np.allclose(free.step(jnp.array([1.0, 1.0])), [1.0, 1.0], atol=1e-13)
+    turn = section(running, (0, 0.3), angles=(0,))
+    after = turn.first_return(start)
+    assert float(after.time) == pytest.approx(2 * np.pi, rel=1e-13)
+    assert float(after.state[0]) == 0.3
+    assert float(after.state[1]) == pytest.approx(1.0, abs=1e-13)
+    free = section(running, lambda u: jnp.sin(u[0] - 0.3), angles=(0,))
+    assert np.allclose(free.step(start), start, atol=1e-13)
 
 
 @pytest.mark.slow
@@ -216,6 +244,8 @@ def test_planes_and_functions_are_the_same_section_in_either_direction():
     assert np.allclose([up.times[1:], down.times[1:]], 2 * np.pi, rtol=1e-12)
     assert np.allclose(both.times[2:] + both.times[1:-1], 2 * np.pi, rtol=1e-12)
     assert np.allclose(both.points[:2], [down.points[0], up.points[0]], atol=1e-12)
+    early = up.points[0] - 1e-9 * normal
+    assert np.allclose(section(circle, (normal, 0.5)).step(early), up.points[0])
     same = returns(section(circle, lambda u: normal @ u - 0.5), start, samples=4)
     assert np.allclose(same.points, up.points, rtol=0, atol=1e-13)
 
