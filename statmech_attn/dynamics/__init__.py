@@ -77,6 +77,11 @@ if TYPE_CHECKING:
         flow_spectrum as flow_spectrum,
         per_unit_time as per_unit_time,
     )
+    from statmech_attn.dynamics.layers import (
+        depth_exponents as depth_exponents,
+        DepthExponents as DepthExponents,
+        layered as layered,
+    )
     from statmech_attn.dynamics.lyapunov import (
         lyapunov_spectrum as lyapunov_spectrum,
         Spectrum as Spectrum,
@@ -133,6 +138,12 @@ if TYPE_CHECKING:
         follow_with as follow_with,
         Orbits as Orbits,
         settle as settle,
+    )
+    from statmech_attn.dynamics.signal_propagation import (
+        mean_field_signal as mean_field_signal,
+        RandomBlocks as RandomBlocks,
+        sampled_signal as sampled_signal,
+        SignalPropagation as SignalPropagation,
     )
     from statmech_attn.dynamics.spectra import (
         autocorrelation as autocorrelation,
