@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.special import iv
 
-from statmech_attn import studies
+from statmech_attn import dynamics, statistics, studies
 from statmech_attn.dynamics import PHASES
 
 
@@ -33,6 +34,8 @@ SMALL = {  # overrides that leave a second of work, and no exponents to compile
         "system.shown=R",
         "run.refine=0",
     ],
+    "equiangular_attention": [*QUICK, "parameters.beta=[0.0, 6.0]"],
+    "noisy_attention": [*QUICK, "parameters.noise=[0.2, 0.5]"],
 }
 
 
@@ -79,6 +82,24 @@ def the_square_has_no_mean_below_the_flip(found):
     assert np.abs(found.strobe.sel(beta=0.5)).max() < 1e-9
 
 
+def tokens_on_the_sphere_meet(found):
+    np.testing.assert_allclose(found.strobe, 1.0, atol=1e-9)
+
+
+def noisy_tokens_are_as_ordered_as_their_density_at_rest(found):
+    np.testing.assert_allclose(found.strobe.sel(noise=0.2), at_rest(0.2), atol=1e-9)
+    assert np.abs(found.strobe.sel(noise=0.5)).max() < 1e-6
+
+
+def at_rest(noise: float) -> float:
+    """⟨cos⟩ of a density f ∝ (e^cos * f)^(1/noise), iterated until it is at rest."""
+    angles = 2 * np.pi * np.arange(64) / 64
+    kernel, f = np.exp(np.cos(angles[:, None] - angles)), 1 + np.cos(angles)
+    for _ in range(20_000):
+        f = (kernel @ f / f.sum()) ** (1 / noise)
+    return float(np.cos(angles) @ f / f.sum())
+
+
 CLAIMS = [
     ("henon", henon_has_a_cycle_of_four_and_chaos),
     ("standard_map", a_kick_of_zero_keeps_the_momentum),
@@ -90,6 +111,8 @@ CLAIMS = [
     ),
     ("tanh_network", the_network_is_silent_at_half_the_gain),
     ("repulsive_attention", the_square_has_no_mean_below_the_flip),
+    ("equiangular_attention", tokens_on_the_sphere_meet),
+    ("noisy_attention", noisy_tokens_are_as_ordered_as_their_density_at_rest),
 ]
 
 
@@ -98,13 +121,16 @@ def test_each_shows_what_is_known_of_it(name, claim):
     claim(run(name, *SMALL[name]))
 
 
-@pytest.fixture(scope="module")
-def attention():
-    path = FOLDER / "repulsive_attention.py"
-    spec = importlib.util.spec_from_file_location("repulsive_attention", path)
+def module_of(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def attention():
+    return module_of("repulsive_attention")
 
 
 @pytest.mark.parametrize("tokens", [4, 5, 7])
@@ -144,6 +170,70 @@ def test_continuation_finds_the_flip_and_its_curve(attention):
     ends = found.branch_result.attrs["flag_meanings"].split()
     met = {ends[int(end)] for end in found.branch_result.values.ravel()}
     assert met == {"left_range", "closed"}
+
+
+def test_rates_of_tokens_that_meet_on_the_sphere():
+    """-2, or -2 e^β not normalised; at the simplex, and of the tokens themselves."""
+    sphere, p = module_of("equiangular_attention"), {"beta": 1.3, "tokens": 4.0}
+    near = lambda found, expected: np.testing.assert_allclose(
+        found, expected, atol=1e-9
+    )
+    slope = lambda field, at: jax.jacfwd(field)(at, p)
+    near(slope(sphere.field, 1.0), -2)
+    near(slope(sphere.unnormalised, 1.0), -2 * np.exp(1.3))
+    weight = np.exp(-1.3 / 3)
+    near(slope(sphere.field, -1 / 3), 8 * weight / (np.exp(1.3) + 3 * weight))
+    met = np.tile([0.0, 0.6, 0.8], (4, 1))  # turned together, apart, in length
+    found = dynamics.flow_spectrum(sphere.tokens, jnp.asarray(met), p, time=20.0)
+    near(found.exponents, 2 * [0] + 6 * [-1] + 4 * [-2])
+
+
+def test_tokens_with_equal_products_keep_them_equal():
+    sphere, p = module_of("equiangular_attention"), {"beta": 1.3, "tokens": 4.0}
+    flow = lambda field: dynamics.flow(field, time=0.7, substeps=20)
+    product = flow(sphere.field).step(jnp.array(0.0), p)
+    x = flow(sphere.tokens).step(jnp.eye(4), p)
+    expected = np.full((4, 4), product) + (1 - product) * np.eye(4)
+    np.testing.assert_allclose(x @ x.T, expected, atol=1e-10)
+
+
+def test_modes_of_uniform_noisy_tokens_have_the_rates_of_the_formula():
+    circle, k = module_of("noisy_attention"), np.arange(1, 17)
+    for beta in (0.5, 3.0):
+        expected = k**2 * (iv(k, beta) / iv(0, beta) / beta - 0.2)
+        slopes = jax.jacfwd(circle.field)(jnp.zeros(16), {"beta": beta, "noise": 0.2})
+        np.testing.assert_allclose(slopes, np.diag(expected), atol=1e-9)
+
+
+def test_order_of_noisy_tokens_begins_as_the_expansion_says():
+    """Continuously; what is left out is of the next order in the distance."""
+    kappa = iv(np.arange(1, 3), 1.0) / iv(0, 1.0)
+    errors = []
+    for distance in (0.002, 0.001):
+        p = 1 / (kappa[0] - distance)
+        bracket = p + 2 - (p - 1) * p * kappa[1] / (1 - p * kappa[1])
+        squared = (p * kappa[0] - 1) * 2 * p**2 / (p - 1) / bracket
+        errors.append(at_rest(kappa[0] - distance) ** 2 / squared - 1)
+    assert abs(errors[1]) < 0.01
+    assert errors[0] / errors[1] == pytest.approx(2, abs=0.05)
+
+
+@pytest.mark.slow
+def test_order_of_noisy_tokens_is_that_of_their_density():
+    """Of 50 and 100 tokens, the difference being of order 1/N."""
+    circle = module_of("noisy_attention")
+    system = dynamics.System(circle.step, observe=circle.order)
+    means, errors = [], []
+    for n in (50, 100):
+        state = (jnp.zeros(n), jnp.array(0))
+        series = dynamics.orbit(
+            system, state, {"beta": 1.0, "noise": 0.2}, samples=40_000, transient=1000
+        )
+        means.append(float(series.mean()))
+        errors.append(float(statistics.block_stderr(np.asarray(series)[:, 0])))
+    error = np.hypot(errors[0], 2 * errors[1])
+    off = (2 * means[1] - means[0] - at_rest(0.2)) / error
+    assert abs(off) < statistics.threshold(1)
 
 
 @pytest.mark.slow
