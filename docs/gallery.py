@@ -185,6 +185,36 @@ class OnPlane(NamedTuple):
         plane.run(folder / self.file, overwrite=True)
 
 
+class Signal(NamedTuple):
+    """Random blocks of a width, or those of infinite width."""
+
+    file: str
+    width: int | None = None
+
+    @property
+    def command(self) -> str:
+        blocks = "RandomBlocks(tokens=8, attention=3.0, scale=0.5)"
+        call = "mean_field_signal(blocks, layers=12)"
+        if self.width is not None:
+            call = (
+                f"sampled_signal(key, blocks, layers=12, width={self.width}, draws=32)"
+            )
+        return f"# {self.file}: dynamics.{call}\n# of dynamics.{blocks}"
+
+    def compute(self, folder: Path) -> None:
+        blocks = dynamics.RandomBlocks(tokens=8, attention=3.0, scale=0.5)
+        if self.width is None:
+            found = dynamics.mean_field_signal(blocks, layers=12)
+        else:
+            key, size = jax.random.key(self.width), self.width
+            found = dynamics.sampled_signal(
+                key, blocks, layers=12, width=size, draws=32
+            )
+        storage.write(
+            folder / self.file, found.to_dataset(), study="", kind="signal-propagation"
+        )
+
+
 class SeveralSets(NamedTuple):
     """Order parameters of the example of arrays, its test set cut into two."""
 
@@ -211,7 +241,7 @@ class SeveralSets(NamedTuple):
             studies.produce(study, folder / self.file)
 
 
-Drawn = Scores | Ablated | Vectors | OnPlane | SeveralSets
+Drawn = Scores | Ablated | Vectors | OnPlane | Signal | SeveralSets
 Source = Study | Analysis | Comparison | Kept | Drawn
 
 
@@ -389,6 +419,12 @@ DYNAMICS = (
     ),
     Row("response_curves", [RESPONSES], tutorial="15_arrow_of_time"),
     Row("finite_size_collapse", [CRITICAL_SPINS], tutorial="15_arrow_of_time"),
+    Row(
+        "signal_propagation",
+        [Signal("infinite_width.h5"), Signal("narrow.h5", 8), Signal("wide.h5", 32)],
+        "signal_propagation(a, [b, c])",
+        "16_transformer_block",
+    ),
     Row("running_lyapunov", [RUNNING], tutorial="02_poclopez_aguilera"),
     Row("continuation_diagram", PE5, tutorial="05_continuation"),
     Row("branches", PE5[1:], tutorial="05_continuation"),

@@ -70,6 +70,7 @@ PANELS = {  # of every function, for the data that it is given here
     "pruning_ranks": (2, "one_shot_pruning"),
     "response_curves": (3, "responded"),
     "running_lyapunov": (2, "measured"),
+    "signal_propagation": (3, "propagated"),
     "spectra": (6, "orbits"),
     "sweep_diagram": (4, "both_ways"),
     "sweep_samples": (1, "swept"),
