@@ -72,6 +72,7 @@ SETTINGS: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.handlelength": 1.4,
     "legend.columnspacing": 1.2,
+    "axes.prop_cycle": mpl.cycler(color=SERIES),
     "axes.linewidth": 0.6,
     "axes.xmargin": 0.0,
     "axes.unicode_minus": True,

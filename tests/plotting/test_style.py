@@ -6,9 +6,11 @@ severity, on linear light; differences are those of CIE 1976, where 2.3 is just 
 
 import itertools
 
+import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
 
 from statmech_attn.plotting import basins, continuation, style
 
@@ -79,3 +81,12 @@ def test_colours_of_a_picture_are_told_apart(group, vision):
     for one, other in itertools.combinations(colours, 2):
         apart = np.linalg.norm(lab(one, vision) - lab(other, vision))
         assert apart > least, f"{one} and {other}: {apart:.1f}"
+
+
+def test_what_has_no_colour_of_its_own_takes_those_of_the_palette():
+    with mpl.rc_context(style.SETTINGS):
+        axis = Figure().subplots()
+        bars = [axis.bar(0, 1).patches[0] for _ in style.SERIES]
+    assert [to_hex(bar.get_facecolor()) for bar in bars] == [
+        colour.lower() for colour in style.SERIES
+    ]
