@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib import rcsetup
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap, to_rgb
 from matplotlib.figure import Figure
@@ -72,7 +73,7 @@ SETTINGS: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.handlelength": 1.4,
     "legend.columnspacing": 1.2,
-    "axes.prop_cycle": mpl.cycler(color=SERIES),
+    "axes.prop_cycle": rcsetup.cycler("color", SERIES),
     "axes.linewidth": 0.6,
     "axes.xmargin": 0.0,
     "axes.unicode_minus": True,
