@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         estimates as estimates,
         learning_curves as learning_curves,
         newton as newton,
+        permuted_labels as permuted_labels,
         points as points,
         prior as prior,
         pruned_networks as pruned_networks,
@@ -124,6 +125,7 @@ if TYPE_CHECKING:
         head_floors as head_floors,
         HeadScores as HeadScores,
         score as score,
+        score_by_layer as score_by_layer,
     )
     from statmech_attn.bpkr.selection import (
         model_selection as model_selection,

@@ -7,6 +7,8 @@ r"""Scores of heads with errors over the examples (docs/theory/bpkr.md, section 
     share_h           (n,)        that weight over the sum of all weights
     resampled         (B, n)      shares in B sets of P - d examples, over the
                                   largest in all, spread as those of P are   `resampled`
+    z_h               (n,)        against permuted labels (`permuted_labels`)    `z`
+    by layer          (n,)        score where its layer is the whole network `by_layer`
 
 n counts the heads of all layers, with the skip connection of a layer before its heads.
 Errors are those of the jackknife that leaves out d = P / 5 examples (Shao and Wu,
@@ -30,6 +32,7 @@ from statmech_attn import presentation
 from statmech_attn.bpkr.ablation import Ablation, VARIABLES as OF_ABLATION
 from statmech_attn.bpkr.attention import path_names
 from statmech_attn.bpkr.networks import order_parameters, skips_of, Weights
+from statmech_attn.bpkr.permuted_labels import deviations, permuted_shares, shares
 from statmech_attn.bpkr.predictor import (
     head_scores,
     head_weights,
@@ -59,6 +62,20 @@ _ROWS = (
     HEAD_SCORE._replace(value="score", error="stderr"),
     HEAD_SCORE_FLOOR._replace(value="floor"),
     Variable(
+        "head_score_z",
+        "attention_head",
+        "share of the head in all weights against permuted labels, a normal deviate",
+        symbol="z",
+        value="z",
+    ),
+    Variable(
+        "head_score_by_layer",
+        "attention_head",
+        "score in the theory of the layer alone, on what it sees",
+        symbol="score",
+        value="by_layer",
+    ),
+    Variable(
         "head_score_trained",
         "attention_head",
         "the same of U_1 of the trained value weights",
@@ -71,6 +88,14 @@ _ROWS = (
         "score as other examples might give it; its spread is the error",
         symbol="score",
         value="resampled",
+        line=False,
+    ),
+    Variable(
+        "head_share_permuted",
+        "permutation attention_head",
+        "share of the head in all weights, of permuted labels",
+        symbol="share",
+        value="permuted",
         line=False,
     ),
     Variable(
@@ -139,6 +164,12 @@ class HeadScores(eqx.Module):
             fifths that has a saddle point; the error of what depends on several heads
             is its standard deviation over these.
         failed: sets that have none.
+        permuted: shares of the heads in all weights with permuted labels, those with a
+            saddle point; None without two of them.
+        z: shares against these, as a normal deviate, of variance 1 where labels
+            say nothing; None likewise.
+        by_layer: scores where each layer is the whole network, over the largest of the
+            layer; None where these problems are not given.
         U_trained: U_1 of the trained value weights, None where there are none.
         score_trained: weight of every head in that, over the largest.  It has no floor:
             a head that training does not move keeps its initial weight, of which the
@@ -159,6 +190,9 @@ class HeadScores(eqx.Module):
     by_head: Float[np.ndarray, "n n"]
     resampled: Float[np.ndarray, "B n"]
     failed: int = eqx.field(static=True)
+    permuted: Float[np.ndarray, "M n"] | None
+    z: Float[np.ndarray, " n"] | None
+    by_layer: Float[np.ndarray, " n"] | None
     U_trained: Float[np.ndarray, "_d _d"] | None
     score_trained: Float[np.ndarray, " n"] | None
     error_left_out: float | None
@@ -219,7 +253,9 @@ def score(
     key: Key[Array, ""],
     *,
     resamples: int = 20,
+    permutations: int = 0,
     names: Sequence[str] = (),
+    layers: Sequence[Problem] = (),
     weights: Weights | None = None,
     ablation: Ablation | None = None,
 ) -> HeadScores:
@@ -232,8 +268,11 @@ def score(
         problem: with the attentioned inputs of a trained network, for example.
         key: random key of JAX.
         resamples: sets of four fifths of the examples; 0 gives no errors.
+        permutations: of the labels, against which the scores are held; 0 for none.
         names: of the heads, layer by layer, each skip connection before the heads of
             its layer; layer.head when omitted.
+        layers: every layer as a problem of its own, on the hidden state that it sees,
+            for scores by layer (`score_by_layer`).
         weights: trained value weights, of which U_1 is shown beside that of theory.
         ablation: of the same heads, against which the scores are held.
 
@@ -242,7 +281,7 @@ def score(
 
     Raises:
         ValueError: no saddle point is found, kernels are too large for memory, or
-            names, resamples, weights or ablation do not fit.
+            names, resamples, permutations, layers, weights or ablation do not fit.
 
     Warns:
         UserWarning: all labels are the same.
@@ -259,6 +298,8 @@ def score(
     """
     if resamples < 0:
         raise ValueError(f"resamples must be >= 0; got {resamples}.")
+    if permutations < 0 or permutations == 1:
+        raise ValueError(f"permutations must be 0 or >= 2; got {permutations}.")
     names = tuple(names) or default_names(problem)
     if len(names) != sum(problem.branches):
         raise ValueError(
@@ -268,6 +309,13 @@ def score(
     if ablation is not None and ablation.heads != tuple(problem.heads):
         raise ValueError(
             f"ablation is of {ablation.heads} heads, the problem of {problem.heads}."
+        )
+    if layers and tuple(layer.branches for layer in layers) != tuple(
+        (count,) for count in problem.branches
+    ):
+        raise ValueError(
+            f"layers: need one problem for each layer of {problem.branches} heads with "
+            f"skip connections; got {[layer.branches for layer in layers]}."
         )
     if not np.ptp(problem.Y, axis=0).any():
         warnings.warn(
@@ -288,6 +336,10 @@ def score(
     resampled = _spread(np.array(converged).reshape(-1, len(names)), problem)
     resampled *= weight.sum() / weight.max()
     enough = len(converged) >= FEWEST and len(problem.Y) > 1
+    permuted = permuted_shares(
+        problem, jax.random.fold_in(key, resamples), permutations
+    )
+    known = len(permuted) >= FEWEST
     error, error_stderr = _left_out(solution)
     scores = HeadScores(
         solution=solution,
@@ -302,6 +354,9 @@ def score(
         by_head=by_head(solution.U[0], problem.branches),
         resampled=resampled,
         failed=resamples - len(converged),
+        permuted=permuted if known else None,
+        z=deviations(shares(solution), permuted) if known else None,
+        by_layer=score_by_layer(layers) if layers else None,
         U_trained=U_trained,
         score_trained=(
             None
@@ -314,7 +369,12 @@ def score(
     )
     if ablation is None:
         return scores
-    held = {"theory": scores.score, "trained values": scores.score_trained}
+    held = {
+        "theory": scores.score,
+        "theory, z": scores.z,
+        "theory by layer": scores.by_layer,
+        "trained values": scores.score_trained,
+    }
     of_heads = {
         name: values[scores.is_head]
         for name, values in held.items()
@@ -324,6 +384,38 @@ def score(
         of_heads |= {"gradient": ablation.gradient.value}
         of_heads |= {"gradient, signed": ablation.linear.value}
     return dataclasses.replace(scores, agreement=ablation.agreement(of_heads))
+
+
+def score_by_layer(layers: Sequence[Problem]) -> Float[np.ndarray, " n"]:
+    """Scores of heads where each layer is the whole network, layer by layer.
+
+    Each has the order parameter of its own paths alone, which are its heads: what they
+    learn of the labels from the hidden state that the layer sees, nothing above it.
+    Scores are over the largest of their layer, and say nothing of other layers.
+
+    Args:
+        layers: a problem of one layer for each.
+
+    Raises:
+        ValueError: a layer has no saddle point.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi, Y = jnp.array([[[1.0, 0.1]], [[-1.0, 0.1]]]), jnp.array([1.0, -1.0])
+        >>> layer = Problem(xi, Y, heads=(2,), width=5, temperature=0.1)
+        >>> score_by_layer([layer, layer]).round(2).tolist()
+        [1.0, 0.36, 1.0, 0.36]
+    """
+    scores = []
+    for number, layer in enumerate(layers, 1):
+        solution = layer.solve()
+        if not solution.converged:
+            raise ValueError(
+                f"layer {number} alone has no saddle point: {solution.reason}."
+            )
+        scores.append(np.concatenate(solution.head_scores()))
+    return np.concatenate(scores)
 
 
 def head_floors(
@@ -434,12 +526,12 @@ def _spread(
     weights: Float[np.ndarray, "B n"], problem: Problem
 ) -> Float[np.ndarray, "B n"]:
     """Shares of the heads in sets of fewer examples, spread as those of all are."""
-    shares = weights / weights.sum(axis=1, keepdims=True)
+    of_sets = weights / weights.sum(axis=1, keepdims=True)
     examples = len(problem.Y)
-    if not len(shares) or examples == 1:
-        return shares
-    d, mean = _left_out_of(examples), shares.mean(axis=0)
-    return mean + np.sqrt((examples - d) / d) * (shares - mean)
+    if not len(of_sets) or examples == 1:
+        return of_sets
+    d, mean = _left_out_of(examples), of_sets.mean(axis=0)
+    return mean + np.sqrt((examples - d) / d) * (of_sets - mean)
 
 
 def _trained(problem: Problem, weights: Weights) -> Float[np.ndarray, "_d _d"]:

@@ -293,25 +293,29 @@ def _chance(dataset: xr.Dataset) -> float:
     return np.nanmax(chances)
 
 
+BESIDE_SCORES = {  # variables of heads, and their columns
+    "head_score_floor": "floor",
+    "head_score_z": "z",
+    "head_score_by_layer": "layer alone",
+    "head_score_trained": "trained weights",
+}
+
+
 def head_scores(dataset: xr.Dataset) -> Content:
-    """Per head: score with its error, its floor, and that of the trained weights."""
-    trained = "head_score_trained" in dataset
-    floors = "head_score_floor" in dataset
+    """Per head: score with its error, its floor, and what it is held against."""
+    further = {name: word for name, word in BESIDE_SCORES.items() if name in dataset}
     ablated = "loss_gained" in dataset
     columns = (
         "head",
         "score",
-        *["floor"] * floors,
-        *["trained weights"] * trained,
+        *further.values(),
         *["loss gained"] * ablated,
     )
     table = titled("head scores", columns)
     for place, name in enumerate(dataset.attention_head.values):
         head = dataset.isel(attention_head=place)
         row = [str(name), with_error(head.head_score, head.head_score_stderr)]
-        row += [formatted(head.head_score_floor, ".2g")] * floors
-        if trained:
-            row.append(formatted(head.head_score_trained, ".2g"))
+        row += [formatted(head[name], ".2g") for name in further]
         if ablated:
             row.append(with_error(head.loss_gained, head.loss_gained_stderr))
         table.add_row(*row)
@@ -321,9 +325,15 @@ def head_scores(dataset: xr.Dataset) -> Content:
     words = "errors over examples"
     if np.isnan(dataset.head_score_stderr).all():
         words = "without errors, which need two resamples or more, and two examples"
-    if floors:
+    if "head_score_floor" in dataset:
         words += "; the floor is the score of a head that f does not read"
-    if trained:
+    if "head_score_z" in dataset:
+        most = bpkr.permuted_labels.threshold(dataset.sizes["attention_head"])
+        words += (
+            f"; z holds shares against {dataset.sizes['permutation']} permutations of "
+            f"the labels; one of all exceeds {most:.1f} by chance in 5 % of networks"
+        )
+    if "head_score_trained" in dataset:
         words += "; trained weights have none: it is that of their initial values"
     if failed := int(dataset.failed):
         words += f"; {failed} sets of fewer examples have no saddle point"
@@ -452,8 +462,8 @@ ESTIMATES = Summary(
 PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")
 HEAD_SCORES = Summary(
     head_scores,
-    "head_score* loss_gained* score_correlation* failed error_left_out* label_variance "
-    "U_1 width",
+    "head_score* head_share_permuted loss_gained* score_correlation* failed "
+    "error_left_out* label_variance U_1 width",
 )
 ABLATION = Summary(
     ablation, "loss loss_stderr loss_gained* gradient_score* head_interaction*"

@@ -76,7 +76,17 @@ Resamples = Annotated[
         help="Sets of four fifths of the examples, from which errors come.", min=0
     ),
 ]
-Seed = Annotated[int, typer.Option(help="The seed of these sets.", min=0)]
+Permutations = Annotated[
+    int,
+    typer.Option(
+        help="Permutations of the labels, against which the scores are held; 0 for "
+        "none.",
+        min=0,
+    ),
+]
+Seed = Annotated[
+    int, typer.Option(help="The seed of these sets and permutations.", min=0)
+]
 Memory = Annotated[
     float,
     typer.Option(help="The memory in GiB that kernels and a step may take."),
@@ -104,6 +114,7 @@ def score(
     width: Width = None,
     temperature: Temperature = 0.1,
     resamples: Resamples = 20,
+    permutations: Permutations = 20,
     seed: Seed = 0,
     memory: Memory = 4.0,
     figures: Figures = None,
@@ -114,7 +125,8 @@ def score(
 
     The file holds x (examples, features, tokens), labels Y and attention_1,
     attention_2, ... (heads, examples, tokens, tokens), and optionally trained value
-    weights V_1, V_2, ... and a. With losses of the network without each head, loss and
+    weights V_1, V_2, ... and a, and hidden states hidden_2, ... that layers see, for
+    scores of each layer alone. With losses of the network without each head, loss and
     loss_1, loss_2, ..., it says which scores order the heads as these do.
 
     Without --output, the scores of heads.npz are written to heads-scores.h5 beside it,
@@ -134,8 +146,9 @@ def score(
     chosen, factors = [w.strip() for w in heads.split(",") if w.strip()], _skip(skip)
     read: str | int = int(readout) if re.fullmatch(r"-?\d+", readout) else readout
     how = {"queries": queries, "readout": read, "skip": factors, "classes": classes}
+    sets = {"resamples": resamples, "permutations": permutations}
     network = {"width": width, "temperature": temperature}
-    study = _study(file, heads, how | network | {"resamples": resamples, "seed": seed})
+    study = _study(file, heads, how | network | sets | {"seed": seed})
     storage.check_output(output, study=study, overwrite=overwrite, inputs=[file])
     batches.runtime.prepare()
     import jax
@@ -144,12 +157,12 @@ def score(
     arrays = tasks.trained_arrays.load_scored(
         file, heads=chosen, memory_limit=limit, **how
     )
-    problem = arrays.problem(**network, memory_limit=limit)
     scores = bpkr.score(
-        problem,
+        arrays.problem(**network, memory_limit=limit),
         jax.random.key(seed),
-        resamples=resamples,
+        **sets,
         names=arrays.names,
+        layers=[layer.problem(**network, memory_limit=limit) for layer in arrays.alone],
         weights=arrays.weights,
         ablation=arrays.ablation,
     )
@@ -188,13 +201,15 @@ def _study(file: Path, heads: str, options: dict) -> str:
 def _as_dict(scores: "bpkr.HeadScores") -> dict:
     """Numbers of the scores as JSON knows them: None for NaN."""
     plain = lambda values: [None if x != x else float(x) for x in values]
-    trained = scores.score_trained
+    known = lambda values: None if values is None else plain(values)
     return {
         "heads": list(scores.names),
         "score": plain(scores.score),
         "stderr": plain(scores.stderr),
         "floor": plain(scores.floor),
-        "score_trained": None if trained is None else plain(trained),
+        "z": known(scores.z),
+        "score_by_layer": known(scores.by_layer),
+        "score_trained": known(scores.score_trained),
         "failed": scores.failed,
         "error_left_out": scores.error_left_out,
         "error_left_out_stderr": scores.error_left_out_stderr,

@@ -45,11 +45,12 @@ _KINDS = {  # of types that are no real numbers: what they are, and what makes n
     "m": ("times", ""),
 }
 _PLACES = re.compile(  # names of arrays that are read
-    r"heads|head_names|linear_blocks|a|V_\d+|heads_\d+|"
+    r"heads|head_names|linear_blocks|a|(V|heads|hidden)_\d+|"
     r"(Y|x|xi|real|lengths|attention_\d+)(_test(_.*)?)?"
 )
 _PARTS = re.compile(r"(.*?)_?(\d*)((?:_test(?:_.*)?)?)", re.DOTALL)  # of names
-_STEMS = ("attention", "heads", "head_names", "linear_blocks", "real", "lengths")
+_NUMBERED = "heads", "hidden", "V"  # of layers
+_STEMS = ("attention", *_NUMBERED[:2], "head_names", "linear_blocks", "real", "lengths")
 _LIKE = 0.85  # how near a misspelt name is, from 0 to 1 by difflib
 _MASKS = {  # of transformers and of PyTorch
     "attention_mask": "rename it {}",
@@ -385,7 +386,8 @@ def _meant(name: str) -> tuple[str, str]:
     near = ["V"] if number and stem in "vV" else near
     if not near:
         return "", ""
-    layer = {"attention": number or "1", "heads": number, "V": number}.get(near[0], "")
+    of_layers = {"attention": number or "1"} | dict.fromkeys(_NUMBERED, number)
+    layer = of_layers.get(near[0], "")
     meant = near[0] + f"_{layer}" * bool(layer) + end
     return meant, f"rename it {meant}"
 

@@ -164,6 +164,53 @@ class Source(NamedTuple):
         if real is None and len(self.of_heads) == len(products):
             heads = bpkr.heads_from_products(products)
             return bpkr.attentioned_inputs(x, heads, readout=readout, skip=self.skip)
+        attention = self._attention_of(end, among, x, products, real, queries)
+        return bpkr.attended(x, attention, readout=readout, skip=self.skip)
+
+    def inputs_by_layer(
+        self, readout: str | int, queries: str
+    ) -> list[Float[Array, "P _N_l H_l"]]:
+        """Attentioned inputs of every layer alone, of the hidden state that it sees.
+
+        Args:
+            readout, queries: as in `inputs`.
+
+        Returns:
+            One array for each layer; none where the file has no hidden states.
+
+        Raises:
+            ValueError: some of the hidden states are missing, or do not fit.
+        """
+        file, layers = self.file, range(1, len(self.layers) + 1)
+        if not any(f"hidden_{layer}" in file for layer in layers):
+            return []
+        if self.of_attention != list(self.layers):
+            raise ValueError(
+                "hidden states need attention_1, attention_2, ... of every layer, for "
+                "scores by layer."
+            )
+        examples, _, tokens = file.shape("x")
+        sizes = {"P": (examples, "x"), "T": (tokens, "x")}
+        names = [f"hidden_{layer}" for layer in layers]
+        names[0] = names[0] if names[0] in file else "x"
+        for name in names:
+            file.require_shape(name, ("P", "N_0", "T"), sizes)
+        real = self._real("", tokens)
+        every = slice(None)
+        nothing = [None] * len(names)
+        omega = self._attention_of("", every, None, nothing, real, queries)
+        return [
+            bpkr.attended(
+                file.numbers(name),
+                bpkr.Attention((of_layer,), omega.real),
+                readout=readout,
+                skip=(b,),
+            )
+            for name, of_layer, b in zip(names, omega.layers, self.skip, strict=True)
+        ]
+
+    def _attention_of(self, end, among, x, products, real, queries) -> bpkr.Attention:
+        """Attention of all layers, by products of weights or as it is given."""
         layers: list = [None] * len(products)
         if self.of_heads:
             layers = list(bpkr.attention_of(x, products, real=real).layers)
@@ -178,10 +225,9 @@ class Source(NamedTuple):
                     real,
                     f"real{end}",
                 )
-        attention = bpkr.Attention(
+        return bpkr.Attention(
             tuple(layers), None if real is None else jnp.asarray(real)
         )
-        return bpkr.attended(x, attention, readout=readout, skip=self.skip)
 
     def _real(self, end: str, tokens: int) -> np.ndarray | None:
         """Which tokens are no padding, None where nothing says so."""

@@ -4,6 +4,8 @@ A file of `tasks.arrays` without a test set, and optionally with value weights:
 
     V_1, V_2, ...                 (H, N, N)           trained values, as they act
     a                             (N,) or (K, N)      and readout
+    hidden_2, hidden_3, ...       (P, N_l, T)         what a layer sees, for its scores
+                                                      alone; hidden_1 is x where omitted
 
 and, of examples that may be others, losses of the network as it is and without a head,
 
@@ -43,6 +45,8 @@ class Scored(NamedTuple):
         weights: trained value weights, None where the file has none.
         ablation: of these heads, None where the file has no losses.
         skip: factors of the skip connections, as in `bpkr.Problem`.
+        alone: every layer as a network of its own, on the hidden state that it sees;
+            none where the file has no hidden states.
     """
 
     xi: Float[Array, "P N_0 Pi"]
@@ -52,6 +56,7 @@ class Scored(NamedTuple):
     weights: bpkr.Weights | None
     ablation: bpkr.Ablation | None
     skip: prior.Skip
+    alone: tuple["Scored", ...] = ()
 
     def problem(
         self,
@@ -150,14 +155,22 @@ def _scored(
             f"{given.features} features do not fit into {memory_limit / 2**30:.3g} "
             f"GiB; {most} do: choose some of the heads, or take fewer examples."
         )
+    labelled = jnp.asarray(Y)
+    alone = [
+        Scored(xi, labelled, (count,), (), None, None, (b,))
+        for xi, count, b in zip(
+            given.inputs_by_layer(readout, queries), given.counts, given.skip
+        )
+    ]
     return Scored(
         jnp.asarray(given.inputs("", None, readout, queries)),
-        jnp.asarray(Y),
+        labelled,
         given.counts,
         given.names(numbered=True),
         weights,
         _ablation(file, given),
         given.skip,
+        tuple(alone),
     )
 
 

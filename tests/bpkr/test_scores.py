@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
+from scipy import stats
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
@@ -15,11 +16,11 @@ from statmech_attn.bpkr import saddle
 from statmech_attn.cli import print_summary
 
 
-def drawn_problem(seed):
+def drawn_problem(seed, examples=24):
     """Labels that the second of two heads sees, with a skip that sees little."""
     key, noise = jax.random.split(jax.random.key(seed))
-    xi = rng.normal(key, (24, 4, 3)).at[:, :, 0].multiply(0.3)
-    Y = jnp.sign(xi[:, 0, 2] + 0.2 * rng.normal(noise, (24,)))
+    xi = rng.normal(key, (examples, 4, 3)).at[:, :, 0].multiply(0.3)
+    Y = jnp.sign(xi[:, 0, 2] + 0.2 * rng.normal(noise, (examples,)))
     return bpkr.Problem(xi, Y, heads=(2,), skip=0.5, width=4, temperature=0.1)
 
 
@@ -139,6 +140,69 @@ def test_one_example_has_no_error_and_labels_that_are_all_the_same_are_said(prob
         bpkr.score(problem.at(Y=jnp.ones(24)), jax.random.key(0), resamples=0)
 
 
+@pytest.fixture(scope="module")
+def held_against():
+    """Permutations, and every layer alone, which of one layer is the problem itself."""
+    problem = drawn_problem(4, examples=400)
+    return bpkr.score(
+        problem, jax.random.key(0), resamples=0, permutations=12, layers=[problem]
+    )
+
+
+def test_a_head_with_the_signal_stands_out_from_permuted_labels(held_against):
+    """The sign of one head is the label; the others do not follow from it."""
+    scores = held_against
+    assert scores.permuted.shape == (12, 3)
+    assert scores.z[2] > bpkr.permuted_labels.threshold(3) > scores.z[:2].max()
+    own = scores.score / scores.score.sum()
+    spread = scores.permuted.std(axis=0, ddof=1) * np.sqrt(1 + 1 / 12)
+    levels = stats.t.cdf((own - scores.permuted.mean(axis=0)) / spread, 11)
+    np.testing.assert_allclose(stats.norm.cdf(scores.z), levels, rtol=1e-8)
+
+
+def test_permuted_labels_are_those_of_other_examples(problem, monkeypatch):
+    """Outputs of an example stay together."""
+    Y = jnp.stack([problem.Y, jnp.arange(24.0)], axis=1)
+    posed = bpkr.Problem(problem.xi, Y, heads=(2,), skip=0.5, width=4, temperature=0.1)
+    solution, dealt = problem.solve(), []
+
+    def solved(self, start=None):
+        dealt.append(np.asarray(self.Y))
+        return solution
+
+    monkeypatch.setattr(bpkr.Problem, "solve", solved)
+    bpkr.permuted_labels.permuted_shares(posed, jax.random.key(0), 1)
+    order = np.argsort(dealt[0][:, 1])
+    np.testing.assert_array_equal(dealt[0][order], Y)
+    assert (dealt[0] != Y).any()
+
+
+def test_scores_by_layer_are_those_of_networks_of_one_layer(problem, held_against):
+    np.testing.assert_allclose(held_against.by_layer, held_against.score, rtol=1e-9)
+    dataset = held_against.to_dataset()
+    np.testing.assert_array_equal(dataset.head_score_by_layer, held_against.by_layer)
+    with pytest.raises(ValueError, match="layers: need one problem for each layer"):
+        bpkr.score(problem, jax.random.key(0), layers=[problem, problem])
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_z_of_labels_that_say_nothing_has_mean_zero_and_variance_one():
+    """Of 200 problems and two heads: four comparisons, each of which chance breaks in
+    1e-4; with five permutations, of which the t-like tails are taken out."""
+    deviates = []
+    for seed in range(200):
+        key, labels, permuted = jax.random.split(jax.random.key(seed), 3)
+        xi, Y = rng.normal(key, (16, 4, 2)), rng.normal(labels, (16,))
+        posed = bpkr.Problem(xi, Y, heads=(2,), width=8, temperature=0.3)
+        scores = bpkr.score(posed, permuted, resamples=0, permutations=5)
+        deviates.append(scores.z)
+    z = np.array(deviates)
+    allowed = stats.norm.isf(0.5e-4)
+    assert (abs(z.mean(axis=0)) < allowed / np.sqrt(200)).all()
+    assert (abs(z.var(axis=0, ddof=1) - 1) < allowed * np.sqrt(2 / 199)).all()
+
+
 def two_layers(seed):
     """Labels that one of four paths sees, in part."""
     key, noise = jax.random.split(jax.random.key(seed))
@@ -210,6 +274,7 @@ def test_trained_weights_stand_beside_the_theory(problem):
     "options, words",
     (
         ({"resamples": -1}, "resamples must be >= 0; got -1."),
+        ({"permutations": 1}, "permutations must be 0 or >= 2; got 1."),
         ({"names": ("a", "b")}, "names: need one for each of 3 heads and skip conn"),
         (
             {"weights": bpkr.Weights(jnp.eye(2), (jnp.ones((2, 2, 2)),), jnp.ones(2))},

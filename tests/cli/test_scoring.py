@@ -25,6 +25,8 @@ def test_a_file_is_scored_stored_drawn_and_described(call, file, tmp_path):
         output,
         "--resamples",
         3,
+        "--permutations",
+        4,
         "--heads",
         "decisive, 2.1,2.2",
     )
@@ -41,7 +43,10 @@ def test_a_file_is_scored_stored_drawn_and_described(call, file, tmp_path):
     np.testing.assert_allclose(again["score"], dataset.head_score, rtol=1e-12)
     np.testing.assert_allclose(again["stderr"], dataset.head_score_stderr, rtol=1e-12)
     np.testing.assert_allclose(again["floor"], dataset.head_score_floor, rtol=1e-12)
-    assert said.splitlines()[1].split() == ["head", "score", "floor"]
+    np.testing.assert_allclose(again["z"], dataset.head_score_z, rtol=1e-12)
+    assert dataset.head_share_permuted.shape == (4, 3)
+    assert said.splitlines()[1].split() == ["head", "score", "floor", "z"]
+    assert "z holds shares against 4 permutations of the labels" in said
     assert again["error_left_out"] == float(dataset.error_left_out)
     assert "an example is predicted from all others with mean squared error" in said
 
@@ -61,7 +66,9 @@ def with_losses(file, path, **changed):
 @pytest.mark.slow
 def test_losses_without_heads_say_which_scores_order_them(call, file, tmp_path):
     path, output = with_losses(file, tmp_path / "heads.npz"), tmp_path / "scores.h5"
-    said = call("score", path, "-o", output, "--resamples", 2).stdout
+    said = call(
+        "score", path, "-o", output, "--resamples", 2, "--permutations", 0
+    ).stdout
     dataset = storage.read(output)
     names = dataset.attention_head.values
     expected = np.arange(1, len(names) + 1) * (1 + 0.1 * 24.5)
@@ -70,7 +77,7 @@ def test_losses_without_heads_say_which_scores_order_them(call, file, tmp_path):
     assert "rank correlations with the loss gained" in said
     assert "told from random orders:" in said
     assert "gradient, signed" in call("info", output).stdout
-    words = ("--heads", names[0], "--json")
+    words = ("--heads", names[0], "--permutations", 0, "--json")
     one = json.loads(call("score", path, "-o", tmp_path / "2.h5", *words).stdout)
     np.testing.assert_allclose(one["loss_gained"][0], expected[0])
     assert one["agreement"]["scores"][0] == "theory"
@@ -128,7 +135,17 @@ def digits(file, tmp_path):
 
 @pytest.mark.slow
 def test_without_an_output_all_is_written_beside_the_file(call, digits):
-    words = ("score", digits, "--resamples", 2, "--heads", "1.2,2.1", "--classes")
+    words = (
+        "score",
+        digits,
+        "--resamples",
+        2,
+        "--permutations",
+        0,
+        "--heads",
+        "1.2,2.1",
+        "--classes",
+    )
     said = call(*words).stdout
     output, folder = (
         digits.with_name(f"my [own] heads-scores{x}") for x in (".h5", "-figures")
@@ -154,7 +171,7 @@ def test_what_is_odd_about_a_file_is_said_in_one_line(call, file, tmp_path):
     changed["attention_2"] = 0.997 * changed["attention_2"]
     changed["Y"] = np.ones(60)
     np.savez(tmp_path / "odd.npz", **changed)
-    words = ("--resamples", 0, "-o", tmp_path / "scores.h5")
+    words = ("--resamples", 0, "--permutations", 0, "-o", tmp_path / "scores.h5")
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         said = call("score", tmp_path / "odd.npz", *words).stderr.splitlines()
@@ -183,7 +200,16 @@ def test_columns_are_no_numbers_of_classes(call, file, tmp_path):
 
 @pytest.mark.slow
 def test_scores_without_errors_and_of_too_narrow_networks_say_so(call, file, tmp_path):
-    words = ("score", file, "-o", tmp_path / "scores.h5", "--resamples", 0)
+    words = (
+        "score",
+        file,
+        "-o",
+        tmp_path / "scores.h5",
+        "--resamples",
+        0,
+        "--permutations",
+        0,
+    )
     said = " ".join(call(*words, "--width", 3).stdout.split())
     assert "without errors, which need two resamples" in said
     assert "N = 3: below 4, the size of U, so the saddle point lies outside" in said

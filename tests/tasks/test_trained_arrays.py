@@ -74,6 +74,52 @@ def test_value_weights_that_act_are_those_of_the_theory(example, load):
     np.testing.assert_allclose(f, hidden[:, -1] @ a, rtol=1e-9)
 
 
+@pytest.fixture
+def with_hidden(example):
+    """Attention of both layers, and what the second layer sees, of other width."""
+    random = np.random.default_rng(3)
+    rows = random.dirichlet(np.ones(example["x"].shape[2]), (3, 60, 6))
+    given = {k: x for k, x in example.items() if not k.startswith("heads_1")}
+    given |= {"attention_1": rows.swapaxes(2, 3)}
+    given["head_names"] = np.array(list("abcde"))
+    return given | {"hidden_2": random.normal(size=(60, 7, 6)).astype(np.float16)}
+
+
+def test_layers_alone_see_their_hidden_states(with_hidden, load):
+    given = load(with_hidden, skip=(0, 0.5), heads=["b", "c"], readout="mean")
+    first, second = given.alone
+    assert (first.heads, second.heads) == ((2,), (2,))
+    assert (first.skip, second.skip) == ((None,), (0.5,))
+    tokens = with_hidden["hidden_2"].astype(float)
+    omega = bpkr.Attention((jnp.asarray(with_hidden["attention_2"]),))
+    expected = bpkr.attended(tokens, omega, readout="mean", skip=0.5)
+    np.testing.assert_allclose(second.xi, expected, rtol=1e-12)
+    omega = bpkr.Attention((jnp.asarray(with_hidden["attention_1"][1:]),))
+    expected = bpkr.attended(with_hidden["x"], omega, readout="mean")
+    np.testing.assert_allclose(first.xi, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    (
+        (
+            {"hidden_2": np.ones((60, 7, 5))},
+            "hidden_2 must have shape (P, N_0, T) with",
+        ),
+        ({"hiden_3": np.ones((60, 7, 6))}, "hiden_3, which is not read; rename it hid"),
+    ),
+)
+def test_hidden_states_that_do_not_fit_are_one_line(with_hidden, load, change, words):
+    with pytest.raises(ValueError) as error:
+        load(with_hidden | change)
+    assert words in str(error.value)
+
+
+def test_hidden_states_need_the_attention_of_every_layer(example, load):
+    with pytest.raises(ValueError, match="hidden states need attention_1, attention_2"):
+        load(example | {"hidden_2": np.ones((60, 12, 6))})
+
+
 def test_the_prior_of_f_has_variance_one(example, load):
     problem = load(example, skip=(0, 0.5)).problem(temperature=0.1)
     kernel = problem.gaussian_process().kernel
