@@ -25,12 +25,14 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from statmech_attn import presentation
 from statmech_attn.bpkr.ablation import Ablation, VARIABLES as OF_ABLATION
 from statmech_attn.bpkr.attention import path_names
+from statmech_attn.bpkr.kernels import contracted
 from statmech_attn.bpkr.networks import order_parameters, skips_of, Weights
 from statmech_attn.bpkr.permuted_labels import deviations, permuted_shares, shares
 from statmech_attn.bpkr.predictor import (
@@ -175,7 +177,7 @@ class HeadScores(eqx.Module):
             a head that training does not move keeps its initial weight, of which the
             trained values tell nothing.
         error_left_out: mean squared error of each example, predicted from all others
-            at the order parameters of all; None of several outputs, and at T = 0.
+            at the order parameters of all, mean over outputs; None at T = 0.
         error_left_out_stderr: its standard error over examples.
         ablation: what the network loses without its heads, where it is given.
         agreement: how scores agree with that: of theory, of trained value weights, by
@@ -496,15 +498,30 @@ def by_head(U, branches: Sequence[int]) -> Float[np.ndarray, "n n"]:
 def _left_out(solution: Solution) -> tuple[float | None, float | None]:
     """Mean squared error of each example from all others, at U_1 of all, and its error.
 
-    The variance of the posterior at an example is T times its share h in its own mean,
-    and without it the mean is off by (y - f) / (1 - h).
+    The covariance of the posterior of the outputs at an example is T times the share h
+    of the example in their own means, and without it these are off by
+    (1 - h)^-1 (y - f).  Where rows do not take the place of examples, 1 - h is T times
+    a block of (K + T)^-1, and no kernel is computed again.
     """
     problem = solution.problem
-    T = float(problem.temperature)
-    if problem.Y.ndim > 1 or T == 0:
+    T, count = float(problem.temperature), problem.outputs
+    if T == 0:
         return None, None
-    f = solution.predict(problem.xi)
-    squares = np.asarray(((problem.Y - f.mean) / (1 - f.variance / T)) ** 2)
+    theory = problem.theory(solution)
+    of_blocks = lambda rows: rows.reshape(len(problem.Y), count, -1)
+    if problem.compressed is None:
+        columns = of_blocks(theory.half.T)  # of (K + T)^-1 = half^T half
+        without = columns @ columns.swapaxes(1, 2)
+        beside = theory.half.T @ (theory.half @ problem.y)
+    else:
+        examples = problem.against(problem.xi)
+        k = examples.kernel(theory.U) @ theory.half.T
+        own = of_blocks(contracted(examples.own_blocks(), theory.U))
+        shared = of_blocks(k) @ of_blocks(k).swapaxes(1, 2)
+        without = jnp.eye(count) - (own - shared) / T
+        beside = problem.y - k @ (theory.half @ problem.rows.y)
+    errors = jnp.linalg.solve(without, beside.reshape(len(problem.Y), count, 1))
+    squares = np.asarray((errors**2).mean(axis=(1, 2)))
     return float(squares.mean()), float(standard_error(squares))
 
 

@@ -24,6 +24,12 @@ def drawn_problem(seed, examples=24):
     return bpkr.Problem(xi, Y, heads=(2,), skip=0.5, width=4, temperature=0.1)
 
 
+def two_outputs(problem, second):
+    """The same inputs with a second column of labels."""
+    Y = jnp.stack([problem.Y, second], axis=1)
+    return bpkr.Problem(problem.xi, Y, heads=(2,), skip=0.5, width=4, temperature=0.1)
+
+
 @pytest.fixture(scope="module")
 def problem():
     return drawn_problem(3)
@@ -117,19 +123,46 @@ def test_without_labels_every_score_is_its_floor():
     np.testing.assert_allclose(scores.floor, scores.score, rtol=1e-6)
 
 
-def test_the_error_of_examples_left_out_is_that_of_problems_without_them(problem):
-    """At the same U_1, by hand: K of the others, one example after the other."""
+@pytest.mark.parametrize(("examples", "outputs"), ((24, 1), (24, 2), (9, 1), (9, 2)))
+def test_the_error_of_examples_left_out_is_that_of_problems_without_them(
+    examples, outputs
+):
+    """At the same U_1, by hand: K of the others, one example after the other.
+
+    Of 12 features of all paths, so that rows take the place of 24 examples.
+    """
+    problem = drawn_problem(3, examples)
+    if outputs > 1:
+        problem = two_outputs(problem, jnp.sin(jnp.arange(float(examples))))
+    assert (problem.compressed is None) == (examples == 9)
     scores = bpkr.score(problem, jax.random.key(0), resamples=0)
     K = np.asarray(problem.theory(scores.solution).kernel)
-    Y, squares = np.asarray(problem.Y), []
-    for out in range(24):
-        rest = np.delete(np.arange(24), out)
-        alpha = np.linalg.solve(K[np.ix_(rest, rest)] + 0.1 * np.eye(23), Y[rest])
-        squares.append((Y[out] - K[out, rest] @ alpha) ** 2)
+    y, squares = np.asarray(problem.y), []
+    for out in np.arange(len(y)).reshape(examples, -1):
+        rest = np.delete(np.arange(len(y)), out)
+        noise = 0.1 * np.eye(len(rest))
+        alpha = np.linalg.solve(K[np.ix_(rest, rest)] + noise, y[rest])
+        squares.append(np.mean((y[out] - K[np.ix_(out, rest)] @ alpha) ** 2))
     np.testing.assert_allclose(scores.error_left_out, np.mean(squares), rtol=1e-8)
-    error = np.std(squares, ddof=1) / np.sqrt(24)
+    error = np.std(squares, ddof=1) / np.sqrt(examples)
     np.testing.assert_allclose(scores.error_left_out_stderr, error, rtol=1e-8)
-    assert scores.label_variance == np.var(Y)
+    variance = np.mean(np.var(np.asarray(problem.Y), axis=0))
+    np.testing.assert_allclose(scores.label_variance, variance, rtol=1e-12)
+
+
+def test_several_outputs_are_scored_at_once():
+    """The second head tells both labels; shapes are those of 24 examples, as rows."""
+    problem = drawn_problem(3, examples=400)
+    problem = two_outputs(problem, jnp.sign(problem.xi[:, 1, 2]))
+    scores = bpkr.score(
+        problem, jax.random.key(0), resamples=3, permutations=6, layers=[problem]
+    )
+    assert scores.score.argmax() == scores.z.argmax() == 2
+    assert scores.z[2] > bpkr.permuted_labels.threshold(3)
+    assert (scores.stderr > 0).all() and scores.resampled.shape == (3, 3)
+    assert 0 < scores.error_left_out < scores.label_variance
+    dataset = scores.to_dataset()
+    assert dataset.head_share_permuted.shape == (6, 3) and dataset.U_1.shape == (6, 6)
 
 
 def test_one_example_has_no_error_and_labels_that_are_all_the_same_are_said(problem):
@@ -162,8 +195,8 @@ def test_a_head_with_the_signal_stands_out_from_permuted_labels(held_against):
 
 def test_permuted_labels_are_those_of_other_examples(problem, monkeypatch):
     """Outputs of an example stay together."""
-    Y = jnp.stack([problem.Y, jnp.arange(24.0)], axis=1)
-    posed = bpkr.Problem(problem.xi, Y, heads=(2,), skip=0.5, width=4, temperature=0.1)
+    posed = two_outputs(problem, jnp.arange(24.0))
+    Y = posed.Y
     solution, dealt = problem.solve(), []
 
     def solved(self, start=None):
