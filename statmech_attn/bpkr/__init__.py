@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         VALIDATION as VALIDATION,
     )
     from statmech_attn.bpkr.flax_heads import FlaxHeads as FlaxHeads
+    from statmech_attn.bpkr.kept_heads import kept_heads as kept_heads
     from statmech_attn.bpkr.kernel_forms import (
         MEMORY_LIMIT as MEMORY_LIMIT,
         most_paths as most_paths,

@@ -30,6 +30,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy import linalg
 
 from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.kernel_forms import (
@@ -271,7 +272,7 @@ def _resolved(
     """Whether gradients in the basis of the examples are above their rounding.
 
     Eigenvalues are computed where those of a kernel of the same trace could be too
-    small.
+    small, and where bounds by a Cholesky factor do not say it in a tenth of the time.
     """
     (P, outputs), T = labels.shape, temperature
     squares, sizes = float((labels**2).sum()), (inputs.xi**2).sum(axis=(0, 1))
@@ -281,7 +282,10 @@ def _resolved(
         grown = max(1.0, squares / (T * width))
         if largest * (grown * squares / T**2 + P * outputs / T) <= allowed:
             return True
-    values, V = np.linalg.eigh(prior * np.asarray(inputs.kernel(jnp.eye(len(sizes)))))
+    K = prior * np.asarray(inputs.kernel(jnp.eye(len(sizes))))
+    if T > 0 and _bounded(K, labels, T, width) <= HIDDEN:
+        return True
+    values, V = np.linalg.eigh(K)
     values, V = values[::-1], V[:, ::-1]
     if not values[0] > 0:
         return True
@@ -290,6 +294,27 @@ def _resolved(
     of_labels = _gradient_error(values, squares, T, width)
     of_determinant = EPSILON * values[0] * outputs * (1 / (values + T)).sum() / width
     return bool(of_labels + of_determinant <= HIDDEN)
+
+
+def _bounded(K, labels, temperature: float, width: float) -> float:
+    r"""At least the error of the gradient that `_resolved` has by eigenvalues.
+
+    $u / (u \lambda + T)^2 \le 1 / (\lambda + T) (\lambda + T / u)$ for u >= 1, which is
+    taken at the largest u; and the norm of K for its largest eigenvalue.
+    """
+
+    def solved(T):
+        factor = linalg.cho_factor(K + T * np.eye(len(K)), check_finite=False)
+        return linalg.cho_solve(factor, labels, check_finite=False)
+
+    try:
+        alpha = solved(temperature)
+        grown = max(1.0, float((labels * alpha).sum()) / width)
+        of_labels = float((alpha * solved(temperature / grown)).sum())
+    except linalg.LinAlgError:
+        return np.inf
+    of_determinant = labels.size / temperature
+    return EPSILON * np.linalg.norm(K) * (of_labels + of_determinant) / width
 
 
 def _gradient_error(values, squares, temperature: float, width: float) -> float:

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from scipy import stats
 
+from statmech_attn.bpkr.newton import NewtonSolver
 from statmech_attn.bpkr.predictor import head_weights
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.solution import Solution
@@ -40,7 +41,10 @@ def shares(solution: Solution) -> Float[np.ndarray, " n"]:
 
 
 def permuted_shares(
-    problem: Problem, key: Key[Array, ""], permutations: int
+    problem: Problem,
+    key: Key[Array, ""],
+    permutations: int,
+    solver: NewtonSolver | None = None,
 ) -> Float[np.ndarray, "M n"]:
     """Shares of the heads with permuted labels; of those that have a saddle point.
 
@@ -48,17 +52,20 @@ def permuted_shares(
         problem: of which the labels of examples are permuted.
         key: random key of JAX.
         permutations: number of them.
+        solver: numerical choices of saddle points.
     """
-    rows = [shares(solution) for solution in _solutions(problem, key, permutations)]
-    return np.array(rows).reshape(-1, sum(problem.branches))
+    solutions = _solutions(problem, key, permutations, solver)
+    return np.array([shares(solution) for solution in solutions]).reshape(
+        -1, sum(problem.branches)
+    )
 
 
-def _solutions(problem, key, permutations: int) -> Iterator[Solution]:
+def _solutions(problem, key, permutations: int, solver) -> Iterator[Solution]:
     """Saddle points of permuted labels, each sought from the one before."""
     start = None
     for subkey in jax.random.split(key, permutations):
         Y = jax.random.permutation(subkey, problem.Y, axis=0)
-        solution = problem.at(Y=Y).solve(start=start)
+        solution = problem.at(Y=Y).solve(start=start, solver=solver)
         if solution.converged:
             start = solution
             yield solution

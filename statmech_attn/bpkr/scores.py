@@ -32,8 +32,10 @@ from jaxtyping import Array, Bool, Float, Key
 from statmech_attn import presentation
 from statmech_attn.bpkr.ablation import Ablation, VARIABLES as OF_ABLATION
 from statmech_attn.bpkr.attention import path_names
+from statmech_attn.bpkr.kept_heads import kept_heads
 from statmech_attn.bpkr.kernels import contracted
 from statmech_attn.bpkr.networks import order_parameters, skips_of, Weights
+from statmech_attn.bpkr.newton import NewtonSolver
 from statmech_attn.bpkr.permuted_labels import deviations, permuted_shares, shares
 from statmech_attn.bpkr.predictor import (
     head_scores,
@@ -49,6 +51,7 @@ from statmech_attn.bpkr.quantities import (
     TEMPERATURE_OF_ONE,
     WIDTHS_OF_ONE,
 )
+from statmech_attn.bpkr.saddle import without_hessian
 from statmech_attn.bpkr.score_agreement import (
     ScoreAgreement,
     VARIABLES as OF_AGREEMENT,
@@ -59,6 +62,7 @@ from statmech_attn.statistics import not_below_rounding, standard_error
 
 
 FEWEST = 2  # sets that a standard error needs
+COARSE = 1e-2  # gradient of saddle points that take minutes: scores are off by 1e-3
 FOLDS = 5  # one of so many examples is left out
 _ROWS = (
     HEAD_SCORE._replace(value="score", error="stderr"),
@@ -125,6 +129,13 @@ _ROWS = (
     ),
     TEMPERATURE_OF_ONE._replace(value="solution.problem.temperature"),
     WIDTHS_OF_ONE._replace(value="solution.problem.widths"),
+    Variable(
+        "head_kept",
+        "mask_score heads_kept attention_head",
+        "whether the head is among the highest by the score; skip connections stay",
+        value="kept",
+        line=False,
+    ),
     Variable("failed", "", "sets of examples without a saddle point", symbol="n"),
     Variable(
         "error_left_out",
@@ -144,6 +155,8 @@ VARIABLES = Variables(
     *_OF_LOSSES,
     OF_AGREEMENT,
     HEAD._replace(group=""),
+    Variable("mask_score", "mask_score", "what heads are kept by"),
+    Variable("heads_kept", "heads_kept", "number of heads that are kept", symbol="n"),
     Variable("attention_head_pair", "attention_head_pair", "layer.head", "1", "(l, h)"),
     Variable("path_1", "path_1", "attention path from layer 1 on", "1", "π"),
     Variable("path_1_pair", "path_1_pair", "attention path from layer 1 on", "1", "π"),
@@ -213,6 +226,44 @@ class HeadScores(eqx.Module):
         return ~np.concatenate(skips)
 
     @property
+    def held(self) -> dict[str, Float[np.ndarray, " h"]]:
+        """Scores of the h heads without skip connections, by name."""
+        known = {
+            "theory": self.score,
+            "theory, z": self.z,
+            "theory by layer": self.by_layer,
+            "trained values": self.score_trained,
+        }
+        of_heads = {
+            name: values[self.is_head]
+            for name, values in known.items()
+            if values is not None
+        }
+        ablation = self.ablation
+        if ablation and ablation.gradient and ablation.linear:
+            of_heads |= {"gradient": ablation.gradient.value}
+            of_heads |= {"gradient, signed": ablation.linear.value}
+        return of_heads
+
+    @property
+    def orders(self) -> dict[str, Float[np.ndarray, " h"]]:
+        """What heads may be kept by: scores, the loss gained, greedy pruning."""
+        orders, ablation = self.held, self.ablation
+        if ablation is not None:
+            orders |= {"loss gained": ablation.gained.value}
+            if ablation.order is not None:
+                orders |= {"greedy": np.argsort(ablation.order).astype(float)}
+        return orders
+
+    @property
+    def kept(self) -> Bool[np.ndarray, "m h n"]:
+        """Masks by each of `orders`, of 1 to h heads that are kept: `kept_heads`."""
+        masks = kept_heads(self.orders)
+        kept = np.ones((*masks.shape[:2], len(self.names)), bool)
+        kept[:, :, self.is_head] = masks
+        return kept
+
+    @property
     def label_variance(self) -> float:
         """Mean squared error of the mean of the labels, over examples and outputs."""
         return float(np.var(self.solution.problem.Y, axis=0).mean())
@@ -231,12 +282,17 @@ class HeadScores(eqx.Module):
         """
         problem = self.solution.problem
         names = list(self.names)
-        coordinates = {"attention_head": names, "attention_head_pair": names}
+        coordinates: dict[str, Sequence] = {
+            "attention_head": names,
+            "attention_head_pair": names,
+            "mask_score": list(self.orders),
+            "heads_kept": range(1, int(self.is_head.sum()) + 1),
+        }
         if problem.outputs == 1:
             paths = path_names(problem.heads, problem.skip)
             coordinates |= {"path_1": paths, "path_1_pair": paths}
         labelled = {
-            name: (name, values, VARIABLES.attributes(name))
+            name: (name, np.asarray(values), VARIABLES.attributes(name))
             for name, values in coordinates.items()
         }
         dataset = self._to_dataset().assign_coords(labelled)
@@ -326,13 +382,15 @@ def score(
             stacklevel=2,
         )
     U_trained = None if weights is None else _trained(problem, weights)
-    solution = problem.solve()
+    solver = _solver(problem)
+    solution = problem.solve(solver=solver)
     if not solution.converged:
         raise ValueError(f"there is no saddle point: {solution.reason}.")
     flat = lambda U: np.concatenate(head_weights(U, problem.branches))
     weight = flat(solution.U[0])
     subsets = [
-        _without_some(solution, subkey) for subkey in jax.random.split(key, resamples)
+        _without_some(solution, subkey, solver)
+        for subkey in jax.random.split(key, resamples)
     ]
     converged = [flat(s.U[0]) for s in subsets if s.converged]
     resampled = _spread(np.array(converged).reshape(-1, len(names)), problem)
@@ -371,21 +429,7 @@ def score(
     )
     if ablation is None:
         return scores
-    held = {
-        "theory": scores.score,
-        "theory, z": scores.z,
-        "theory by layer": scores.by_layer,
-        "trained values": scores.score_trained,
-    }
-    of_heads = {
-        name: values[scores.is_head]
-        for name, values in held.items()
-        if values is not None
-    }
-    if ablation.gradient is not None and ablation.linear is not None:
-        of_heads |= {"gradient": ablation.gradient.value}
-        of_heads |= {"gradient, signed": ablation.linear.value}
-    return dataclasses.replace(scores, agreement=ablation.agreement(of_heads))
+    return dataclasses.replace(scores, agreement=ablation.agreement(scores.held))
 
 
 def score_by_layer(layers: Sequence[Problem]) -> Float[np.ndarray, " n"]:
@@ -411,7 +455,7 @@ def score_by_layer(layers: Sequence[Problem]) -> Float[np.ndarray, " n"]:
     """
     scores = []
     for number, layer in enumerate(layers, 1):
-        solution = layer.solve()
+        solution = layer.solve(solver=_solver(layer))
         if not solution.converged:
             raise ValueError(
                 f"layer {number} alone has no saddle point: {solution.reason}."
@@ -495,6 +539,17 @@ def by_head(U, branches: Sequence[int]) -> Float[np.ndarray, "n n"]:
     return sums / sums.max()
 
 
+def _solver(problem: Problem) -> NewtonSolver:
+    """Where no Newton step fits in memory, saddle points are sought less closely.
+
+    The entropy alone has a curvature of 2, so that an unknown is off by half of the
+    gradient at most where labels add to it.
+    """
+    return (
+        NewtonSolver(tolerance=COARSE) if without_hessian(problem) else NewtonSolver()
+    )
+
+
 def _left_out(solution: Solution) -> tuple[float | None, float | None]:
     """Mean squared error of each example from all others, at U_1 of all, and its error.
 
@@ -530,13 +585,14 @@ def _left_out_of(examples: int) -> int:
     return min(max(1, round(examples / FOLDS)), examples - 1)
 
 
-def _without_some(solution: Solution, key: Key[Array, ""]) -> Solution:
+def _without_some(solution: Solution, key: Key[Array, ""], solver) -> Solution:
     """The saddle point without some of the examples."""
     problem = solution.problem
     examples = len(problem.Y)
     count = examples - _left_out_of(examples)
     kept_examples = jax.random.choice(key, examples, (count,), replace=False)
-    return problem.among(kept_examples, form=problem.form).solve(start=solution)
+    fewer = problem.among(kept_examples, form=problem.form)
+    return fewer.solve(start=solution, solver=solver)
 
 
 def _spread(

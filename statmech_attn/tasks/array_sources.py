@@ -209,6 +209,38 @@ class Source(NamedTuple):
             for name, of_layer, b in zip(names, omega.layers, self.skip, strict=True)
         ]
 
+    def inputs_beside_means(
+        self, readout: str | int, queries: str
+    ) -> list[Float[Array, "P N_0 H_l"]]:
+        """Attentioned inputs of every layer with the other layers' heads averaged.
+
+        These have one head, the mean of theirs, to which a skip connection is added.
+
+        Args:
+            readout, queries: as in `inputs`.
+        """
+        x = self.file.numbers("x")
+        tokens = x.shape[2]
+        products = [
+            self.file.numbers(layer, chosen) if layer in self.of_heads else None
+            for layer, chosen in zip(self.layers, self.kept, strict=True)
+        ]
+        real = self._real("", tokens)
+        omega = self._attention_of("", slice(None), x, products, real, queries)
+        means = [
+            None
+            if of_layer is None
+            else of_layer.mean(axis=0, keepdims=True) + (b or 0.0) * jnp.eye(tokens)
+            for of_layer, b in zip(omega.layers, self.skip, strict=True)
+        ]
+        inputs = []
+        for layer, of_layer in enumerate(omega.layers):
+            layers = (*means[:layer], of_layer, *means[layer + 1 :])
+            skip = [b if l == layer else None for l, b in enumerate(self.skip)]
+            attention = bpkr.Attention(layers, omega.real)
+            inputs.append(bpkr.attended(x, attention, readout=readout, skip=skip))
+        return inputs
+
     def _attention_of(self, end, among, x, products, real, queries) -> bpkr.Attention:
         """Attention of all layers, by products of weights or as it is given."""
         layers: list = [None] * len(products)

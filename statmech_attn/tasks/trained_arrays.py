@@ -18,6 +18,7 @@ between values and readout, such as an output projection, is multiplied into the
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +33,9 @@ from statmech_attn.tasks import array_files
 from statmech_attn.tasks.array_files import ArrayFile
 from statmech_attn.tasks.array_labels import labels
 from statmech_attn.tasks.array_sources import Source, source
+
+
+FIRST_PASS = 0.1  # temperature of the theory that chooses heads
 
 
 class Scored(NamedTuple):
@@ -121,7 +125,11 @@ def load_scored(
 
     Raises:
         OSError: there is no such file.
-        ValueError: as `load`, or more paths than fit in memory.
+        ValueError: as `load`, or more paths of one head a layer than fit in memory.
+
+    Warns:
+        UserWarning: paths do not fit in memory, and those of some heads are taken, by a
+            first pass of the theory over single layers.
 
     Example:
         >>> import jax, tempfile
@@ -145,33 +153,77 @@ def _scored(
 ) -> Scored:
     Y = _classes(file) if classes else labels(file, "Y", outputs=True).Y
     given = source(file, {"": len(Y)}, skip=skip, heads=chosen)
-    weights = _value_weights(file, given)
     outputs = 1 if Y.ndim == 1 else Y.shape[1]
     most = bpkr.most_paths(len(Y), given.features, outputs, memory_limit)
+    labelled = jnp.asarray(Y)
     if (n_paths := math.prod(given.branches)) > most:
         words = f" of {outputs} outputs" if outputs > 1 else ""
-        raise ValueError(
+        words = (
             f"{n_paths} attention paths{words} with {len(Y)} examples of "
             f"{given.features} features do not fit into {memory_limit / 2**30:.3g} "
-            f"GiB; {most} do: choose some of the heads, or take fewer examples."
+            f"GiB; {most} do"
         )
-    labelled = jnp.asarray(Y)
-    alone = [
-        Scored(xi, labelled, (count,), (), None, None, (b,))
-        for xi, count, b in zip(
-            given.inputs_by_layer(readout, queries), given.counts, given.skip
+        fewest = math.prod(prior.branches([1] * len(given.heads), given.skip))
+        if not given.layers or most < fewest:
+            raise ValueError(
+                f"{words}: choose some of the heads, or take fewer examples."
+            )
+        given = _fewer(given, labelled, readout, queries, most, memory_limit)
+        warnings.warn(
+            f"{words}: {', '.join(given.names(numbered=True))} are scored, the heads "
+            "highest above their floors in the theory of their layers alone; choose "
+            "others by heads.",
+            stacklevel=3,
         )
-    ]
+    weights, ablation = _value_weights(file, given), _ablation(file, given)
     return Scored(
         jnp.asarray(given.inputs("", None, readout, queries)),
         labelled,
         given.counts,
         given.names(numbered=True),
         weights,
-        _ablation(file, given),
+        ablation,
         given.skip,
-        tuple(alone),
+        _alone(given, given.inputs_by_layer(readout, queries), labelled),
     )
+
+
+def _alone(given: Source, inputs: Sequence, Y) -> tuple[Scored, ...]:
+    """Every layer as a network of its own."""
+    return tuple(
+        Scored(xi, Y, (count,), (), None, None, (b,))
+        for xi, count, b in zip(inputs, given.counts, given.skip)
+    )
+
+
+def _fewer(given: Source, Y, readout, queries, most: int, memory_limit: int) -> Source:
+    """So many heads that their paths fit in memory, by the theory of single layers.
+
+    Those of hidden states where the file has them; otherwise the other layers have one
+    head, the mean of theirs.  The head least above its floor goes first, and the last
+    one of a layer stays.
+    """
+    inputs = given.inputs_by_layer(readout, queries)
+    inputs = inputs or given.inputs_beside_means(readout, queries)
+    above = []
+    for layer in _alone(given, inputs, Y):
+        problem = layer.problem(temperature=FIRST_PASS, memory_limit=memory_limit)
+        solution = problem.solve()
+        ratio = np.concatenate(solution.head_scores()) / np.concatenate(
+            solution.head_floors()
+        )
+        above.append(ratio[-layer.heads[0] :])  # without the skip connection
+    order = sorted(
+        (ratio, layer, head)
+        for layer, of_layer in enumerate(above)
+        for head, ratio in zip(given.kept[layer], of_layer, strict=True)
+    )
+    for _, layer, head in order:
+        kept = [set(of_layer) for of_layer in given.kept]
+        if math.prod(given.branches) > most and len(kept[layer]) > 1:
+            kept[layer].remove(head)
+            given = given._replace(kept=tuple(tuple(sorted(heads)) for heads in kept))
+    return given
 
 
 def _value_weights(file: ArrayFile, given: Source) -> bpkr.Weights | None:

@@ -10,7 +10,7 @@ import pytest
 from scipy import linalg, optimize, stats
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import saddle, training_sets
+from statmech_attn.bpkr import compression, saddle, training_sets
 from statmech_attn.bpkr.compression import (
     EPSILON,
     KNOWN,
@@ -260,6 +260,21 @@ def test_programs_do_not_depend_on_the_number_of_examples():
 def test_examples_up_to_the_rank_are_left_as_they_are():
     assert posed(examples=12).compressed is None
     assert posed(examples=13).rows.shape == (12, INPUTS, 4, 1)
+
+
+@pytest.mark.parametrize("T", (1e-3, 1e-1))
+def test_a_bound_on_rounding_needs_no_eigenvalues(T, monkeypatch):
+    """Above the sum over eigenvalues, and far enough below what is allowed."""
+    g = np.random.default_rng(0)
+    R, Y = g.standard_normal((50, 80)) / 80**0.5, 3 * g.standard_normal((50, 1))
+    values, V = np.linalg.eigh(R @ R.T)
+    squares = ((V.T @ Y) ** 2).sum(axis=1)
+    exact = compression._gradient_error(values[::-1], squares[::-1], T, 4.0)
+    exact += EPSILON * values[-1] * (1 / (values + T)).sum() / 4
+    assert exact <= compression._bounded(R @ R.T, Y, T, 4.0)
+    monkeypatch.setattr(np.linalg, "eigh", None)
+    problem = partial(bpkr.Problem, R[:, :, None], Y[:, 0], heads=(1,), width=4)
+    assert problem(temperature=T).compressed is None
 
 
 def test_a_learning_curve_has_no_rows_for_examples():

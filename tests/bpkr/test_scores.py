@@ -62,6 +62,10 @@ def test_scores_are_held_against_losses_without_the_heads(problem, scores):
     np.testing.assert_array_equal(gained[1:], ablation.gained.value)
     assert np.isnan(gained[0]) and "loss_gained_pair" not in dataset
     assert held.agreement.names == ("theory",)
+    by_name = dataset.head_kept.sel(attention_head=["1.1", "1.2"])
+    assert dataset.mask_score.values.tolist() == ["theory", "loss gained", "greedy"]
+    assert by_name.sel(heads_kept=1).values.tolist() == 3 * [[False, True]]
+    assert by_name.sel(heads_kept=2).all() and dataset.head_kept[:, :, 0].all()
     assert "told from random orders: none" in held.explain()
     with pytest.raises(ValueError, match=r"ablation is of \(3,\) heads"):
         other = bpkr.ablate(lambda gates: 1 - gates[0], (3,))
@@ -199,7 +203,7 @@ def test_permuted_labels_are_those_of_other_examples(problem, monkeypatch):
     Y = posed.Y
     solution, dealt = problem.solve(), []
 
-    def solved(self, start=None):
+    def solved(self, **options):
         dealt.append(np.asarray(self.Y))
         return solution
 
@@ -285,6 +289,21 @@ def test_order_parameters_by_head_are_sums_over_paths():
     np.testing.assert_allclose(matrix, expected / expected.max(), rtol=1e-14)
 
 
+def test_masks_of_greedy_pruning_have_its_losses():
+    """Of a loss in which each head does part of the work of another."""
+    work = np.array([[1.0, 0.8], [0.9, 1.3], [0.2, 0.1]])
+    loss = lambda gates: ((np.array([1.5, 2.5]) - gates[0] @ work) ** 2).repeat(2)
+    ablation = bpkr.ablate(loss, (3,), greedy=True)
+    assert ablation.order is not None and ablation.pruned is not None
+    after = {"greedy": np.argsort(ablation.order), "loss": ablation.gained.value}
+    masks = bpkr.kept_heads(after)[0]
+    whole = loss((np.ones(3),)).mean()
+    along = [loss((mask.astype(float),)).mean() - whole for mask in masks[-2::-1]]
+    np.testing.assert_allclose(along, ablation.pruned.value[:-1], rtol=1e-12)
+    with pytest.raises(ValueError, match="one number for each head"):
+        bpkr.kept_heads({"one": [1.0, 2.0], "other": [1.0]})
+
+
 def test_trained_weights_stand_beside_the_theory(problem):
     V, a = rng.normal(jax.random.key(1), (2, 4, 4)), jnp.ones(4)
     weights = bpkr.Weights(jnp.eye(4), (V,), a, skip=(0.5,))
@@ -332,6 +351,21 @@ def test_without_a_saddle_point_the_temperature_that_works_is_named():
         bpkr.score(posed, jax.random.key(0), resamples=0)
     (named,) = re.findall("; T = ([^ ]*) works", str(error.value))
     bpkr.score(posed.at(temperature=float(named)), jax.random.key(0), resamples=0)
+
+
+def test_scores_without_newton_steps_are_those_with_them():
+    """A gradient of 0.01 moves an unknown by 0.005, and a score by twice that."""
+    problem = two_layers(3)
+    options = {"heads": (2, 2), "width": 8, "temperature": 0.1}
+    limited = bpkr.Problem(problem.xi, problem.Y, memory_limit=100_000, **options)
+    assert saddle.without_hessian(limited)
+    coarse, close = (
+        bpkr.score(posed, jax.random.key(0), resamples=0, permutations=2)
+        for posed in (limited, problem)
+    )
+    assert 1e-9 < coarse.solution.gradient_norm <= 1e-2
+    np.testing.assert_allclose(coarse.score, close.score, atol=1e-2)
+    np.testing.assert_allclose(coarse.permuted, close.permuted, atol=1e-2)
 
 
 def test_the_largest_number_of_paths_is_where_memory_ends():

@@ -105,7 +105,7 @@ def test_losses_that_do_not_fit_are_refused(call, file, tmp_path, changed, words
         (["--heads", "3.1"], 1, "arrays.npz: there is no head 3.1"),
         (["--queries", "rows"], 1, 'pass queries="columns"'),
         (["--queries", "both"], 1, 'queries must be "columns" or "rows"'),
-        (["--memory", "0.0001"], 1, "do not fit into 0.0001 GiB; 2 do: choose some"),
+        (["--memory", "1e-6"], 1, "do not fit into 9.99e-07 GiB; 0 do: choose some"),
         (["--memory", "nan"], 2, "a finite number of GiB above 0; got nan"),
         (["--memory", "-1"], 2, "a finite number of GiB above 0; got -1"),
         (["--temperature", "-1"], 1, "temperature must be finite"),

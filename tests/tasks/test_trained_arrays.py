@@ -146,7 +146,7 @@ def test_the_prior_of_f_has_variance_one(example, load):
             "V_2 must have shape (H, N, N) with H = 2 (heads of the layer), N = 3",
         ),
         ({"x": np.ones(4)}, {}, "x must have shape (P, N_0, T); got (4,)."),
-        ({}, {"memory_limit": 2**17}, "4 attention paths with 60 examples of 12 feat"),
+        ({}, {"memory_limit": 2**10}, "4 attention paths with 60 examples of 12 feat"),
     ),
 )
 def test_what_does_not_fit_is_one_line(example, load, change, options, words):
@@ -154,6 +154,45 @@ def test_what_does_not_fit_is_one_line(example, load, change, options, words):
         load(example | change, **options)
     assert words in str(error.value) and str(error.value).startswith("mine.npz: ")
     assert "\n" not in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def of_many_paths():
+    """Three layers of two heads, of which one path tells the label."""
+    random = np.random.default_rng(8)
+    x = random.normal(size=(400, 4, 5))
+    attention = random.dirichlet(np.full(5, 0.05), (3, 2, 400, 5)).swapaxes(3, 4)
+    read, hidden = x, [x]
+    for omega, head in zip(attention, (1, 1, 0), strict=True):
+        read = np.einsum("pis,pst->pit", read, omega[head])
+        hidden.append(read)
+    arrays = {f"attention_{layer}": omega for layer, omega in enumerate(attention, 1)}
+    arrays |= {"x": x, "Y": np.sign(read[:, 0, -1])}
+    return arrays, {"hidden_2": hidden[1], "hidden_3": hidden[2]}
+
+
+@pytest.mark.parametrize("with_states", (False, True))
+def test_heads_of_too_many_paths_are_chosen_as_the_whole_theory_does(
+    of_many_paths, load, with_states
+):
+    """As many as memory has room for; the best of a layer are those of all paths."""
+    arrays, states = of_many_paths
+    whole = load(arrays).problem(temperature=0.1).solve()
+    best = [
+        f"{layer}.{1 + int(s.argmax())}"
+        for layer, s in enumerate(whole.head_scores(), 1)
+    ]
+    assert best == ["1.2", "2.2", "3.1"]
+    limit = 3 * 2**16
+    most = bpkr.most_paths(400, 4, 1, limit)
+    assert most == 5
+    with pytest.warns(UserWarning, match="8 attention paths with 400 examples") as said:
+        some = load(arrays | (states if with_states else {}), memory_limit=limit)
+    assert set(best) <= set(some.names) and np.prod(some.heads) == 4
+    assert ", ".join(some.names) in str(said[0].message)
+    assert len(some.alone) == (3 if with_states else 0)
+    again = load(arrays, heads=some.names)
+    np.testing.assert_array_equal(some.xi, again.xi)
 
 
 def test_inputs_that_are_all_zero_are_refused(example, load):
