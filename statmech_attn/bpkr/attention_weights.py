@@ -223,13 +223,17 @@ def _checked(omega: np.ndarray, real, number: int, queries: str) -> Array:
         head, example, query = map(int, np.unravel_index(np.argmax(wrong), wrong.shape))
         place = f"layer {number}, head {head}, example {example}"
         total = omega[head, example, :, query].sum()
+        negative = bool((omega < 0).any())
+        unlike = "; some are negative, as scores are before the softmax"
         if not np.isfinite(total):
             raise ValueError(
-                f"attention: in {place} the weights of query {query} are not finite."
+                f"attention: in {place} the weights of query {query} are not "
+                f"finite{unlike * negative}."
             )
+        advice = unlike if negative else "; say with real= which tokens are padding"
         raise ValueError(
             f"attention: in {place} the weights of query {query} add up to "
-            f"{total:.6g} instead of 1; say with real= which tokens are padding."
+            f"{total:.6g} instead of 1{advice}."
         )
     if real is not None and (np.abs(omega) * ~real[None, :, :, None]).max() > 0:
         raise ValueError(

@@ -127,7 +127,10 @@ def streamed(
         part = inputs(slab).reshape(-1, paths)
         through = [(part @ F_k).reshape(P, -1) for F_k in by_output]
         through = np.stack(through, axis=1).reshape(n, -1)
-        K += through @ through.T
+        # One triangle; NumPy's product fills the other as slowly as it computes this.
+        squared: Any = get_blas_funcs("syrk", dtype=through.dtype)
+        K += squared(1.0, through.T, trans=1).T
+    K += np.tril(K, -1).T
     half = np.asarray(_inverse_cholesky(jnp.asarray(K)))
     whitened = half @ y
     alpha = (half.T @ whitened).reshape(P, outputs)

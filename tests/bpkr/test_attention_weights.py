@@ -123,7 +123,18 @@ def test_weights_of_16_bits_are_divided_by_their_sum_and_it_is_said(random, quer
         (lambda: bpkr.attention_arrays([UNIFORM, UNIFORM[:, :1]]), "layer 2 .* one P"),
         (lambda: bpkr.attention_arrays([CAUSAL]), 'pass queries="rows"'),
         (lambda: bpkr.attention_arrays([UNIFORM], queries="row"), '"columns" or "row'),
-        (lambda: bpkr.attention_arrays([2 * UNIFORM]), "add up to 2 instead of 1"),
+        (
+            lambda: bpkr.attention_arrays([2 * UNIFORM]),
+            "add up to 2 instead of 1; say with real= which tokens are padding",
+        ),
+        (
+            lambda: bpkr.attention_arrays([UNIFORM - 1]),
+            "add up to -2 instead of 1; some are negative, as scores are before the so",
+        ),
+        (
+            lambda: bpkr.attention_arrays([np.where(UNIFORM > 0, -np.inf, 0)]),
+            "not finite; some are negative, as scores are before the softmax",
+        ),
         (
             lambda: bpkr.attention_arrays([np.stack([UNIFORM[0], ONE_NAN])]),
             "layer 1, head 1, example 1 the weights of query 2 are not finite",
