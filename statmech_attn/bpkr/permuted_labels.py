@@ -85,7 +85,7 @@ def deviations(
         >>> deviations(np.array([0.0]), permuted).tolist()
         [0.0]
         >>> deviations(np.array([4.0]), permuted).round(2).tolist()  # t = 2 sqrt(3)
-        [1.78]
+        [1.79]
     """
     count = len(permuted)
     spread = np.maximum(permuted.std(axis=0, ddof=1), LEAST_SPREAD)

@@ -451,7 +451,7 @@ def score_by_layer(layers: Sequence[Problem]) -> Float[np.ndarray, " n"]:
         >>> xi, Y = jnp.array([[[1.0, 0.1]], [[-1.0, 0.1]]]), jnp.array([1.0, -1.0])
         >>> layer = Problem(xi, Y, heads=(2,), width=5, temperature=0.1)
         >>> score_by_layer([layer, layer]).round(2).tolist()
-        [1.0, 0.36, 1.0, 0.36]
+        [1.0, 0.89, 1.0, 0.89]
     """
     scores = []
     for number, layer in enumerate(layers, 1):
