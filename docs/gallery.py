@@ -165,7 +165,9 @@ class Vectors(NamedTuple):
         vectors = dynamics.covariant_vectors(
             henon, jnp.array([0.1, 0.2]), steps=100_000, transient=1000, piece=10
         )
-        storage.write(folder / self.file, vectors.to_dataset(), study="")
+        storage.write(
+            folder / self.file, vectors.to_dataset(), study="", kind="covariant-vectors"
+        )
 
 
 class OnPlane(NamedTuple):
@@ -204,14 +206,14 @@ class Signal(NamedTuple):
     def compute(self, folder: Path) -> None:
         blocks = dynamics.RandomBlocks(tokens=8, attention=3.0, scale=0.5)
         if self.width is None:
-            found = dynamics.mean_field_signal(blocks, layers=12)
+            signal = dynamics.mean_field_signal(blocks, layers=12)
         else:
             key, size = jax.random.key(self.width), self.width
-            found = dynamics.sampled_signal(
+            signal = dynamics.sampled_signal(
                 key, blocks, layers=12, width=size, draws=32
             )
         storage.write(
-            folder / self.file, found.to_dataset(), study="", kind="signal-propagation"
+            folder / self.file, signal.to_dataset(), study="", kind="signal-propagation"
         )
 
 

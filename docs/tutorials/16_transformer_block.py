@@ -226,10 +226,10 @@ figure, (left, right) = plt.subplots(
     1, 2, figsize=(plotting.DOUBLE, 2.4), layout="constrained"
 )
 for scale in (0.3, 1.0, 3.0):
-    found = dynamics.depth_exponents(network, inputs, {"scale": scale})
-    print(f"scale {scale}\n{found}")
-    left.hist(found.values[:, 0], np.linspace(-0.1, 0.6, 22), histtype="step")
-    growth, error = found.by_layer[:, 0], found.by_layer_stderr[:, 0]
+    depth = dynamics.depth_exponents(network, inputs, {"scale": scale})
+    print(f"scale {scale}\n{depth}")
+    left.hist(depth.values[:, 0], np.linspace(-0.1, 0.6, 22), histtype="step")
+    growth, error = depth.by_layer[:, 0], depth.by_layer_stderr[:, 0]
     right.errorbar(range(1, 17), growth, error, fmt="o-", lw=0.5, label=f"{scale}")
 left.set(xlabel=r"$\lambda_1^{(16)}$ (nat/layer)", ylabel="inputs")
 right.axhline(0, color="0.6", lw=0.6, zorder=0)
@@ -265,9 +265,6 @@ plotting.signal_propagation(theory.to_dataset(), [x.to_dataset() for x in sample
 # layer, since the update of a layer is a smaller share of a longer stream.  The
 # equations hold up to terms of order one over the width.
 #
-# A language model that reads itself
-# ----------------------------------
-#
 # Weights that somebody trained
 # -----------------------------
 #
@@ -287,6 +284,9 @@ plotting.signal_propagation(theory.to_dataset(), [x.to_dataset() for x in sample
 # Such a step is what the layer computes, to rounding.  A file of these arrays can be
 # scanned without code: ``statmech-attn new bifurcation --task block``
 # (:doc:`/systems`).
+#
+# A language model that reads itself
+# ----------------------------------
 #
 # A language model has another loop, the text itself: ``dynamics.soft_feedback`` makes a
 # system of a model that reads the mean embedding of its own next token, in a window of

@@ -223,8 +223,8 @@ def depth_exponents(
     Example:
         >>> import jax.numpy as jnp
         >>> layers = [lambda h: 2 * h, lambda h: h[::-1] * jnp.array([1.0, 3.0])]
-        >>> found = depth_exponents(layers, jnp.ones((4, 2)), exponents=2)
-        >>> jnp.exp(2 * found.mean).round(6).tolist()
+        >>> depth = depth_exponents(layers, jnp.ones((4, 2)), exponents=2)
+        >>> jnp.exp(2 * depth.mean).round(6).tolist()
         [6.0, 2.0]
     """
     require_double()

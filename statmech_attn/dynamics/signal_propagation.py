@@ -95,9 +95,11 @@ class RandomBlocks(eqx.Module):
         heads = {name: weights[name] for name in ("query", "key", "value", "output")}
 
         def attention(h, p):
-            of_one = lambda head: transformer_block(
-                jax.tree.map(lambda x: x[None], head)
-            )[0]["head 1"](h, p)
+            def of_one(head):
+                (stage,) = transformer_block(jax.tree.map(lambda x: x[None], head))
+                assert not callable(stage)
+                return stage["head 1"](h, p)
+
             return jnp.sum(jax.vmap(of_one)(heads), axis=0)
 
         mlp = transformer_block(weights)[1]
@@ -178,8 +180,8 @@ def mean_field_signal(
         ValueError: fewer than one layer.
 
     Example:
-        >>> found = mean_field_signal(RandomBlocks(tokens=8), layers=3)
-        >>> found.overlap.round(3).tolist()
+        >>> signal = mean_field_signal(RandomBlocks(tokens=8), layers=3)
+        >>> signal.overlap.round(3).tolist()
         [0.0, 0.139, 0.263, 0.363]
     """
     require_double()
@@ -305,8 +307,8 @@ def sampled_signal(
     Example:
         >>> import jax
         >>> blocks, key = RandomBlocks(tokens=4), jax.random.key(0)
-        >>> found = sampled_signal(key, blocks, layers=2, width=8, draws=4)
-        >>> found.norm.shape, bool((found.norm_stderr[1:] > 0).all())
+        >>> signal = sampled_signal(key, blocks, layers=2, width=8, draws=4)
+        >>> signal.norm.shape, bool((signal.norm_stderr[1:] > 0).all())
         ((3,), True)
     """
     require_double()
