@@ -1,250 +1,80 @@
 """The gallery: every figure of `plotting`, with the commands that make it.
 
-Results are computed by the studies of the repository at reduced size, or are those kept
-in `paper_figs/results`; both the figures and what they are drawn from stay in
-`docs/generated/gallery` and are made anew when this file changes.
+Both the figures and what they are drawn from (`gallery_sources`) stay in
+`docs/generated/gallery` and are made anew when one of these two files changes.
 """
 
 import hashlib
 import inspect
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import gallery_sources
 import jax
-import jax.numpy as jnp
-import numpy as np
 import xarray as xr
+from gallery_sources import (
+    ABLATED,
+    AGREEMENT,
+    Analysis,
+    BASINS,
+    BOUNDARY,
+    CAPACITIES,
+    Comparison,
+    CRITICAL_SPINS,
+    CROSSTALK,
+    CURVE,
+    CURVES,
+    DESCENT,
+    DOWN,
+    EXACT,
+    GROWING,
+    GROWING_COMPARED,
+    GROWING_SPINS,
+    INDICATORS,
+    INFINITELY_WIDE,
+    Kept,
+    NARROW,
+    ON_PLANE,
+    ORBITS,
+    PE5,
+    PLANE,
+    PRUNED,
+    RESPONSES,
+    ROOT,
+    RUNNING,
+    SADDLE,
+    SAMPLES,
+    SCANS,
+    SCORES,
+    SELECTION,
+    SEQUENTIAL,
+    SEQUENTIAL_BOUNDARY,
+    SEVERAL_SETS,
+    SHOT,
+    SIMULATION,
+    Source,
+    THEORY,
+    TORUS,
+    TRAINED,
+    UP,
+    VECTORS,
+    WIDE,
+    WIDTHS,
+    ZOOM,
+)
 
 import statmech_attn
-from statmech_attn import bpkr, cli, comparison, dynamics, plotting, storage, studies
+from statmech_attn import dynamics, plotting, storage
 from statmech_attn.explore import export
-from statmech_attn.tasks import arrays
 
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-KEPT = ROOT / "paper_figs" / "results"
 DPI = 200
 COLUMNS = 3
 LETTERS = "abcdefgh"  # names of the files of a figure
 VIEWS = Path("pages", "views")  # of the site, below its root
-
-
-class Study(NamedTuple):
-    """A study of the repository, with what differs from it here."""
-
-    path: str
-    settings: tuple[str, ...] = ()
-
-    @property
-    def file(self) -> str:
-        return f"{Path(self.path).stem}.h5"
-
-    @property
-    def command(self) -> str:
-        words = ["statmech-attn run", self.path, "--output", self.file]
-        return " \\\n    ".join(
-            [" ".join(words), *(f"--set {x}" for x in self.settings)]
-        )
-
-    def compute(self, folder: Path) -> None:
-        studies.produce(ROOT / self.path, folder / self.file, self.settings)
-
-
-class Analysis(NamedTuple):
-    """A program of the repository that writes a file, maybe from that of a study."""
-
-    path: str
-    arguments: tuple[str, ...] = ()
-    study: Study | None = None
-
-    @property
-    def file(self) -> str:
-        return f"{Path(self.path).stem}.h5"
-
-    @property
-    def command(self) -> str:
-        words = ["python", self.path, *self.arguments, "--output", self.file]
-        return " ".join(words)
-
-    def compute(self, folder: Path) -> None:
-        words = [*self.arguments, "--output", self.file]
-        call = [sys.executable, str(ROOT / self.path), *words]
-        subprocess.run(call, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-
-
-class Comparison(NamedTuple):
-    """The comparison of two files."""
-
-    theory: Study
-    simulation: Study
-    file: str
-
-    @property
-    def command(self) -> str:
-        files = f"{self.theory.file} {self.simulation.file}"
-        return f"statmech-attn compare {files} --output {self.file}"
-
-    def compute(self, folder: Path) -> None:
-        files = (self.theory.file, self.simulation.file)
-        found = comparison.compare(*(storage.read(folder / name) for name in files))
-        found.statmech.save(folder / self.file)
-
-
-class Kept(NamedTuple):
-    """A result that lies in the repository."""
-
-    name: str
-
-    @property
-    def file(self) -> str:
-        return f"paper_figs/results/{self.name}-laptop.h5"
-
-    command = ""
-
-    def compute(self, folder: Path) -> None:
-        """It is there."""
-
-
-class Scores(NamedTuple):
-    """Scores of the heads of the example file of arrays."""
-
-    file: str = "scores.h5"
-    command = (
-        "statmech-attn new arrays --output study.toml\n"
-        "statmech-attn score arrays.npz --output scores.h5"
-    )
-
-    def compute(self, folder: Path) -> None:
-        file, output = arrays.write_example(folder), folder / self.file
-        cli.app(["score", str(file), "-o", str(output)], standalone_mode=False)
-
-
-class Ablated(NamedTuple):
-    """Losses of a small network without its heads, two of which see the same."""
-
-    file: str = "ablation.h5"
-    command = (
-        "# ablation.h5: losses of a network without its heads, "
-        "see the page on your own data"
-    )
-
-    def compute(self, folder: Path) -> None:
-        random = np.random.default_rng(0)
-        seen = random.normal(size=(8, 400))  # what heads add, by example
-        seen[5] = seen[1]
-        reads = np.array([0.1, 0.6, 0.3, 0.05, 0.4, 0.6, 0.2, 0.02])
-        Y = np.clip(reads @ seen, -1, 1) + 0.3 * random.normal(size=400)
-        f = lambda gates: np.clip((reads * np.concatenate(gates)) @ seen, -1, 1)
-        outside = abs(reads @ seen) > 1
-        slopes = 2 * (f((np.ones(8),)) - Y) * ~outside * reads[:, None] * seen
-        ablation = bpkr.ablate(
-            lambda gates: (f(gates) - Y) ** 2,
-            (4, 4),
-            gradient=lambda _: [slopes[:4].T, slopes[4:].T],
-            pairs=True,
-            greedy=True,
-        )
-        storage.write(
-            folder / self.file, ablation.to_dataset(), study="", kind="ablation"
-        )
-
-
-class Vectors(NamedTuple):
-    """Covariant vectors along an orbit of Hénon's map."""
-
-    file: str = "vectors.h5"
-    command = "# vectors.h5: see the page on attractors"
-
-    def compute(self, folder: Path) -> None:
-        henon = lambda x: jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
-        vectors = dynamics.covariant_vectors(
-            henon, jnp.array([0.1, 0.2]), steps=100_000, transient=1000, piece=10
-        )
-        storage.write(
-            folder / self.file, vectors.to_dataset(), study="", kind="covariant-vectors"
-        )
-
-
-class OnPlane(NamedTuple):
-    """Basins of Newton's method for the roots of z^3 = 1."""
-
-    file: str = "plane.h5"
-    command = "# plane.h5: see the page on attractors"
-
-    def compute(self, folder: Path) -> None:
-        def newton(x):
-            z = x[0] + 1j * x[1]
-            z = z - (z**3 - 1) / (3 * z**2)
-            return jnp.stack([z.real, z.imag])
-
-        x, search = np.linspace(-2, 2, 600), dynamics.Search(2000, record=64)
-        plane = dynamics.PlaneBasins(newton, jnp.zeros(2), x, x, search=search)
-        plane.run(folder / self.file, overwrite=True)
-
-
-class Signal(NamedTuple):
-    """Random blocks of a width, or those of infinite width."""
-
-    file: str
-    width: int | None = None
-
-    @property
-    def command(self) -> str:
-        blocks = "RandomBlocks(tokens=8, attention=3.0, scale=0.5)"
-        call = "mean_field_signal(blocks, layers=12)"
-        if self.width is not None:
-            call = (
-                f"sampled_signal(key, blocks, layers=12, width={self.width}, draws=32)"
-            )
-        return f"# {self.file}: dynamics.{call}\n# of dynamics.{blocks}"
-
-    def compute(self, folder: Path) -> None:
-        blocks = dynamics.RandomBlocks(tokens=8, attention=3.0, scale=0.5)
-        if self.width is None:
-            signal = dynamics.mean_field_signal(blocks, layers=12)
-        else:
-            key, size = jax.random.key(self.width), self.width
-            signal = dynamics.sampled_signal(
-                key, blocks, layers=12, width=size, draws=32
-            )
-        storage.write(
-            folder / self.file, signal.to_dataset(), study="", kind="signal-propagation"
-        )
-
-
-class SeveralSets(NamedTuple):
-    """Order parameters of the example of arrays, its test set cut into two."""
-
-    file: str = "sets.h5"
-    command = (
-        "# sets.npz: arrays with a second test set, see the page on your own data\n"
-        "statmech-attn run sets.toml --output sets.h5"
-    )
-
-    def compute(self, folder: Path) -> None:
-        with tempfile.TemporaryDirectory() as place:
-            given = dict(np.load(arrays.write_example(place)))
-            for name in [name for name in given if name.endswith("_test")]:
-                axis = name.startswith("attention")  # heads come first
-                given[name], given[f"{name}_validation"] = np.split(
-                    given[name], 2, axis
-                )
-            study = Path(place) / "sets.toml"
-            np.savez(study.with_suffix(".npz"), **given)
-            study.write_text(
-                'kind = "order-parameter"\n[task]\nname = "arrays"\nfile = "sets.npz"\n'
-                "[network]\nwidth = [10, 20, 50, 100]\ntemperature = [0.1, 0.3, 1.0]\n"
-            )
-            studies.produce(study, folder / self.file)
-
-
-Drawn = Scores | Ablated | Vectors | OnPlane | Signal | SeveralSets
-Source = Study | Analysis | Comparison | Kept | Drawn
+UPWARD = lambda scan: scan.isel(start=0, drop=True)
 
 
 class Row(NamedTuple):
@@ -262,133 +92,6 @@ class Row(NamedTuple):
     call: str = ""
     tutorial: str = ""
 
-
-ZOOM = Study(
-    "analysis/bifurcation_zoom.toml",
-    (
-        "parameters.beta.num=129",
-        "run.transient=20000",
-        "run.steps=4000",
-        "run.max_doublings=1",
-    ),
-)
-PLANE = Study(
-    "analysis/phase_diagram.toml",
-    (
-        "parameters.beta.num=16",
-        "parameters.gamma.num=12",
-        "run.transient=1000",
-        "run.steps=1000",
-        "run.extend=false",
-        "run.refine=1",
-    ),
-)
-BOUNDARY = Study(
-    "analysis/phase_boundary.toml",
-    ("run.transient=20000", "run.largest_step=0.05", "curves.max_points=20"),
-)
-SEQUENTIAL = Study(
-    "analysis/sequential.toml",
-    (
-        "parameters.beta.num=9",
-        "parameters.redrawn.num=8",
-        "run.transient=2000",
-        "run.steps=2000",
-        "run.extend=false",
-    ),
-)
-SEQUENTIAL_BOUNDARY = Study(
-    "analysis/sequential_boundary.toml",
-    ("run.largest_step=0.1", "curves.max_points=20"),
-)
-CURVES = Study(
-    "analysis/continuation.toml",
-    ("run.transient=20000", "run.largest_step=0.05", "curves.max_points=25"),
-)
-ORBITS = Study(
-    "analysis/trajectories.toml",
-    ("parameters.beta=[1.255, 1.27, 1.28]", "run.transient=20000", "run.steps=2000"),
-)
-RUNNING = Analysis(
-    "analysis/running_lyapunov.py",
-    ("trajectories.h5", "--steps", "20000", "--blocks", "100", "--max-doublings", "1"),
-    ORBITS,
-)
-BASINS = Study(
-    "analysis/basins.toml",
-    (
-        "parameters.beta.num=7",
-        "run.starts=32",
-        "run.horizon=80000",
-        "run.transient=20000",
-        "run.steps=4000",
-    ),
-)
-SWEEP = (
-    "parameters.beta.num=31",
-    "run.transient=6000",
-    "run.steps=3000",
-    "run.exponents=1",
-    "run.max_doublings=0",
-)
-UP, DOWN = (Study(f"analysis/sweep_{way}.toml", SWEEP) for way in ("up", "down"))
-BETAS = "parameters.beta=[0.5, 1.0, 1.4]"
-THEORY = Study("analysis/demo_theory.toml", (BETAS,))
-SIMULATION = Study(
-    "simulations/demo_simulation.toml",
-    (BETAS, "run.runs=300", "run.n_spins=[300000, 30000000, 3000000000]"),
-)
-AGREEMENT = Comparison(THEORY, SIMULATION, "agreement.h5")
-INDICATORS = Analysis(
-    "analysis/chaos_indicators.py",
-    ("--length", "500", "--points", "4000", "--runs", "2"),
-)
-SADDLE = Study(
-    "analysis/hidden_markov.toml", ("network.width=[10, 30, 50, 100, 300, 1000]",)
-)
-EXACT = Study(
-    "simulations/hidden_markov_exact.toml",
-    (
-        "network.width=[10, 30]",
-        "run.draws=200",
-        "run.warmup=200",
-        "run.chains=2",
-        "run.evidence=false",
-    ),
-)
-WIDTHS = Comparison(SADDLE, EXACT, "widths.h5")
-DESCENT = Study(
-    "simulations/hidden_markov_training.toml",
-    ("network.width=[10, 100]", "run.steps=400", "run.restarts=2"),
-)
-CURVE = Study(
-    "analysis/learning_curve.toml",
-    ("task.n_test=300", "network.temperature=0.001", "run.training_sets=4"),
-)
-SELECTION = Analysis("benchmarks/model_selection.py")
-GROWING = Study("analysis/extensive.toml")
-GROWING_SPINS = Study(
-    "simulations/extensive_spins.toml",
-    ("run.n_spins=[500, 1000, 2000]", "parameters.alpha=[0.15, 0.25, 0.4]"),
-)
-GROWING_COMPARED = Comparison(GROWING, GROWING_SPINS, "extensive_agreement.h5")
-CROSSTALK = Kept("crosstalk")
-RESPONSES = Study("analysis/response.toml")
-CRITICAL_SPINS = Study(
-    "analysis/critical_spins.toml",
-    ("run.n_spins=[29997, 99999, 999999]", "run.runs=16"),
-)
-CAPACITIES = Study(
-    "analysis/capacity.toml",
-    ("parameters.beta=[5.0, 2.5]", "parameters.gamma.num=4", "run.contexts=[1, 2]"),
-)
-PE5 = Kept("pe5_continuation"), Kept("pe5_continuation_locking")
-TORUS = Kept("pe5_torus")
-SCANS = ZOOM, PLANE, SEQUENTIAL, UP, DOWN, TORUS  # each has a page to move in
-UPWARD = lambda scan: scan.isel(start=0, drop=True)
-SHOT = [Kept(f"one_shot_theory-{i}") for i in range(4)]
-SAMPLES = [Kept(f"one_shot_{of}-0") for of in ("exact", "weights")]
-TRAINED, PRUNED = Kept("one_shot_training"), Kept("one_shot_pruning")
 
 DYNAMICS = (
     Row("bifurcation_diagram", [ZOOM], tutorial="02_poclopez_aguilera"),
@@ -423,7 +126,7 @@ DYNAMICS = (
     Row("finite_size_collapse", [CRITICAL_SPINS], tutorial="15_arrow_of_time"),
     Row(
         "signal_propagation",
-        [Signal("infinite_width.h5"), Signal("narrow.h5", 8), Signal("wide.h5", 32)],
+        [INFINITELY_WIDE, NARROW, WIDE],
         "signal_propagation(a, [b, c])",
         "16_transformer_block",
     ),
@@ -454,8 +157,8 @@ DYNAMICS = (
         "04_phases",
     ),
     Row("chaos_indicators", [INDICATORS]),
-    Row("covariant_vectors", [Vectors()]),
-    Row("plane_basins", [OnPlane()]),
+    Row("covariant_vectors", [VECTORS]),
+    Row("plane_basins", [ON_PLANE]),
     Row(
         "finite_size",
         [SIMULATION, THEORY],
@@ -517,12 +220,12 @@ LEARNING = (
     Row("pruned_heads", [PRUNED], tutorial="07_tiberi"),
     Row("pruning_ranks", [PRUNED], tutorial="07_tiberi"),
     Row("cumulative_pruning", [PRUNED], tutorial="07_tiberi"),
-    Row("accuracy_on_sets", [SeveralSets()]),
-    Row("head_scores", [Scores()]),
-    Row("heads_together", [Scores()]),
-    Row("ablation", [Ablated()]),
-    Row("head_interactions", [Ablated()]),
-    Row("greedy_pruning", [Ablated()]),
+    Row("accuracy_on_sets", [SEVERAL_SETS]),
+    Row("head_scores", [SCORES]),
+    Row("heads_together", [SCORES]),
+    Row("ablation", [ABLATED]),
+    Row("head_interactions", [ABLATED]),
+    Row("greedy_pruning", [ABLATED]),
 )
 SECTIONS = {"Dynamics": DYNAMICS, "Learning": LEARNING}
 
@@ -535,7 +238,9 @@ def write(folder: Path, drawn: bool = True) -> None:
     """
     pictures, data = folder / "gallery", folder / "gallery" / "data"
     data.mkdir(parents=True, exist_ok=True)
-    stamp, digest = pictures / "digest", hashlib.sha256(Path(__file__).read_bytes())
+    files = [Path(__file__), Path(gallery_sources.__file__)]
+    content = b"".join(file.read_bytes() for file in files)
+    stamp, digest = pictures / "digest", hashlib.sha256(content)
     current = stamp.exists() and stamp.read_text() == digest.hexdigest()
     if drawn and not current:
         _draw(pictures, data)

@@ -20,6 +20,7 @@ from statmech_attn import plotting, studies
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.py"))
+GALLERY = [DOCS / f"{name}.py" for name in ("gallery", "gallery_sources")]
 NOT_DRAWN = {"growth", "one_shot_kernels"}  # as the page itself says
 
 
@@ -64,9 +65,7 @@ def require_attributes(tree, modules):
             value = getattr(value, attribute)
 
 
-@pytest.mark.parametrize(
-    "path", [*TUTORIALS, DOCS / "gallery.py"], ids=lambda p: p.stem
-)
+@pytest.mark.parametrize("path", [*TUTORIALS, *GALLERY], ids=lambda p: p.stem)
 def test_every_name_of_the_package_exists(path):
     tree = ast.parse(path.read_text("utf-8"))
     require_attributes(tree, named(tree))
@@ -80,7 +79,7 @@ def test_a_name_that_is_gone_is_noticed():
 
 def test_links_lead_to_pages():
     tutorials = {path.stem for path in TUTORIALS}
-    for path in [*TUTORIALS, DOCS / "gallery.py"]:
+    for path in [*TUTORIALS, *GALLERY]:
         for link in re.findall(r":doc:`(.*?)`", path.read_text("utf-8")):
             page = re.sub(r".*<(.*)>", r"\1", link)  # words <page>
             page = page.replace("/generated/tutorials/", "")
@@ -91,16 +90,15 @@ def test_links_lead_to_pages():
 
 @pytest.fixture(scope="module")
 def gallery():
-    spec = importlib.util.spec_from_file_location("gallery", DOCS / "gallery.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS)
+        yield importlib.import_module("gallery")
 
 
 def test_what_the_gallery_computes_is_valid(gallery):
     rows = [row for section in gallery.SECTIONS.values() for row in section]
     for source in {x for row in rows for x in gallery._needed(row.sources)}:
-        if isinstance(source, gallery.Study):
+        if isinstance(source, gallery.gallery_sources.Study):
             studies.load(gallery.ROOT / source.path, source.settings)
         if isinstance(source, gallery.Kept):
             assert (gallery.ROOT / source.file).exists()
@@ -131,7 +129,7 @@ def test_calls_of_the_gallery_are_of_functions_that_exist(gallery):
 
 def test_the_gallery_leads_to_the_pages_of_its_scans(gallery):
     for scan in gallery.SCANS:
-        if isinstance(scan, gallery.Study):
+        if isinstance(scan, gallery.gallery_sources.Study):
             study, _ = studies.load(gallery.ROOT / scan.path, scan.settings)
             assert study.kind == "bifurcation"
     undrawn, page = (gallery._page(drawn) for drawn in (False, True))
