@@ -215,7 +215,7 @@ def wada_distance(basin: Int[np.ndarray, "ny nx"]) -> float:
     basin = np.asarray(basin)
     labels = [label for label in np.unique(basin) if label != NOT_SETTLED]
     if len(labels) < 3:
-        raise ValueError(f"need three basins; got {len(labels)}.")
+        raise ValueError(f"basin must have three labels or more; got {len(labels)}.")
     borders = [_border(basin == label) for label in labels]
     far = [np.asarray(distance_transform_edt(~border)) for border in borders]
     return max(

@@ -249,9 +249,11 @@ def covariant_vectors(
     lost = ~np.isfinite(logs[:pieces]).all(axis=0) | (np.max(worst, axis=0) > LOST)
     if lost.any():
         column = int(np.argmax(lost))
+        if not column:
+            raise ValueError("no vector has a direction: the orbit diverges.")
         raise ValueError(
-            f"vector {column + 1} has no direction: the orbit diverges, or the map "
-            f"collapses it; ask for at most {column} exponents."
+            f"vector {column + 1} has no direction, since the map collapses it to "
+            f"rounding: ask for at most {column} exponents."
         )
     if split is None:
         split = int(np.sum(np.mean(logs[:pieces], axis=0) / piece > ZERO))

@@ -114,11 +114,10 @@ class FiniteTimeExponents(eqx.Module):
         return jnp.var(self.values, axis=0, ddof=1)
 
     @property
+    @of_each
     def stderr(self) -> Float[Array, "k *batch"]:
         """Standard error of the average, of windows that do not remember another."""
-        error = jnp.sqrt(self.variance / self._axes[0])
-        floor = rounding(self.mean, self._axes[0])
-        return jnp.where(error > 0, jnp.fmax(error, floor), error)
+        return error_of_mean(self.values)
 
     @of_each
     def merged(self, turns: int) -> "FiniteTimeExponents":
@@ -192,6 +191,22 @@ class FiniteTimeExponents(eqx.Module):
         counts, edges = np.histogram(np.asarray(self.values[:, exponent]), bins)
         share = np.where(counts > 0, counts / counts.max(), np.nan)
         return (edges[1:] + edges[:-1]) / 2, -np.log(share) / self.window
+
+
+def error_of_mean(values: Float[Array, "count *rest"]) -> Float[Array, "*rest"]:
+    """Standard error of the mean of independent numbers, not below its rounding.
+
+    Args:
+        values: with the numbers on the first axis.
+
+    Example:
+        >>> error_of_mean(jnp.array([1.0, 3.0])).tolist()
+        1.0
+    """
+    count = values.shape[0]
+    error = jnp.sqrt(jnp.var(values, axis=0, ddof=1) / count)
+    floor = rounding(jnp.mean(values, axis=0), count)
+    return jnp.where(error > 0, jnp.fmax(error, floor), error)
 
 
 @forward_only

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, PyTree
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
+from statmech_attn.dynamics.finite_time import error_of_mean
 from statmech_attn.dynamics.frames import EPS
 from statmech_attn.dynamics.lyapunov import frame_size
 from statmech_attn.dynamics.orthonormal import safe_log
@@ -176,9 +177,10 @@ class DepthExponents(eqx.Module):
         return jnp.std(self.values, axis=0, ddof=1)
 
     @property
+    @of_each
     def stderr(self) -> Float[Array, "k *batch"]:
         """Standard error of the average over the inputs."""
-        return self.spread / jnp.sqrt(self._axes[0])
+        return error_of_mean(self.values)
 
     @property
     @of_each
@@ -190,8 +192,7 @@ class DepthExponents(eqx.Module):
     @of_each
     def by_layer_stderr(self) -> Float[Array, "layers k *batch"]:
         """Its standard error."""
-        spread = jnp.std(self.growth, axis=0, ddof=1)
-        return spread / jnp.sqrt(self._axes[0])
+        return error_of_mean(self.growth)
 
 
 @forward_only

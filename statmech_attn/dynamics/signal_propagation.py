@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
+from statmech_attn.dynamics.finite_time import error_of_mean
 from statmech_attn.dynamics.layers import LAYER, TOGETHER
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.dynamics.transformers import looped, rms_norm, transformer_block
@@ -318,9 +319,8 @@ def sampled_signal(
     if not 0 <= overlap < 1:
         raise ValueError(f"overlap must lie in [0, 1); got {overlap}.")
     every = _sampled(jax.random.split(key, draws), blocks, overlap, layers, width)
-    error = lambda x: jnp.std(x, axis=0, ddof=1) / jnp.sqrt(draws)
     means = [jnp.mean(x, axis=0) for x in every]
-    return SignalPropagation(*means, *(error(x) for x in every), width=width)
+    return SignalPropagation(*means, *map(error_of_mean, every), width=width)
 
 
 @eqx.filter_jit

@@ -112,7 +112,7 @@ def test_basins_of_newton_are_wada_and_fractal_and_stripes_are_not():
         (lambda x: dynamics.basin_entropy(x, box=1), r"box must lie in 2\.\.8; got 1"),
         (lambda x: dynamics.basin_entropy(x, box=9), r"box must lie in 2\.\.8; got 9"),
         (dynamics.uncertainty_exponent, "need 3, each twice"),
-        (dynamics.wada_distance, "need three basins; got 1"),
+        (dynamics.wada_distance, "basin must have three labels or more; got 1"),
     ],
 )
 def test_grids_that_tell_nothing_are_refused_in_a_line(ask, words):

@@ -148,3 +148,5 @@ def test_a_direction_that_collapses_is_refused():
     hidden = lambda x: jnp.stack([4 * x[0] * (1 - x[0]), 1e-18 * x[1]])
     with pytest.raises(ValueError, match="vector 2 has no direction"):
         dynamics.covariant_vectors(hidden, START, steps=10)
+    with pytest.raises(ValueError, match="the orbit diverges"):
+        dynamics.covariant_vectors(lambda x: x**3, jnp.array([2.0, 3.0]), steps=20)
