@@ -519,9 +519,10 @@ def summary(correlations: pd.DataFrame) -> pd.DataFrame:
     """Means over trainings, their errors and levels, and what would have been seen.
 
     A row for each task, and the mean of all, of each size, score and measure.  `level`
-    is two-sided, by Student's law.  Scores in use and those of `bpkr.score` are
-    significant at `LEVEL` over the number of their rows; `seen from` is the mean that
-    would have been significant with probability `POWER`.
+    is two-sided, by Student's law, of a mean of tasks with the degrees of freedom of
+    Satterthwaite (Biometrics Bulletin 2, 110, 1946).  Scores in use and those of
+    `bpkr.score` are significant at `LEVEL` over the number of their rows; `seen from`
+    is the mean that would have been significant with probability `POWER`.
     """
     over = ["layers", "score", "measure"]
     long = correlations.melt(
@@ -529,14 +530,16 @@ def summary(correlations: pd.DataFrame) -> pd.DataFrame:
     )
     single = long.groupby(["task", *over], sort=False).correlation
     single = single.agg(["mean", "sem", "count"]).reset_index()
-    joint = single.groupby(over, sort=False).agg(
-        mean=("mean", "mean"),
-        sem=("sem", lambda sem: np.linalg.norm(sem) / len(sem)),
-        count=("count", lambda count: (count - 1).sum() + 1),
-    )
+    single["degrees"] = single.pop("count") - 1.0
+    squares = single["sem"] ** 2
+    joint = single.assign(square=squares, fourth=squares**2 / single.degrees)
+    joint = joint.groupby(over, sort=False)[["mean", "square", "fourth"]].mean()
+    tasks = single.task.nunique()
+    joint["sem"] = np.sqrt(joint.square / tasks)
+    joint["degrees"] = tasks * joint.pop("square") ** 2 / joint.pop("fourth")
     rows = pd.concat([single, joint.reset_index().assign(task="all")])
     of_family = rows.score.isin(set(SHOWN) - {"random"})
-    bound, degrees = LEVEL / of_family.sum(), rows["count"] - 1
+    bound, degrees = LEVEL / of_family.sum(), rows.degrees
     rows["level"] = 2 * stats.t.sf(abs(rows["mean"] / rows["sem"]), degrees)
     rows["significant"] = of_family & (rows.level < bound)
     rows["seen from"] = rows["sem"] * detectable(bound / 2, degrees)

@@ -153,6 +153,31 @@ def test_a_candidate_is_confirmed_where_it_is_better_on_all_other_tasks(script, 
     assert (chosen.confirmed == (worse is None)).all()
 
 
+def test_the_mean_of_tasks_has_the_error_and_freedom_of_its_noisy_ones(script):
+    """Two tasks that scatter equally have twice the degrees, one alone those of one."""
+    draws = np.random.default_rng(0).normal(size=10)
+    draws = (draws - draws.mean()) / draws.std(ddof=1)
+
+    def joint(*spreads):
+        rows = pd.DataFrame(
+            {"task": task, "layers": 2, "training": training, "score": "theory"}
+            | {"all heads": spread * x, "within layers": 0.5 + spread * x}
+            for task, spread in enumerate(spreads)
+            for training, x in enumerate(draws)
+        )
+        means = script.summary(rows)
+        return means[means.task == "all"].set_index("measure").loc["within layers"]
+
+    equal, single = joint(1.0, 1.0), joint(1.0, 1e-6)
+    assert equal.degrees == pytest.approx(18)
+    assert single.degrees == pytest.approx(9)
+    assert equal["sem"] == pytest.approx(np.sqrt(2 / 10) / 2)
+    assert single["sem"] == pytest.approx(np.sqrt(1 / 10) / 2)
+    assert equal["mean"] == pytest.approx(0.5)
+    t = 0.5 / single["sem"]
+    assert single.level == pytest.approx(2 * stats.t.sf(t, 9))
+
+
 def test_a_mean_from_which_a_score_is_seen_has_the_stated_power(script):
     """0.914 where 0.9 is asked: the normal approximation errs on the safe side."""
     level, draws = 1e-4, np.random.default_rng(0)
