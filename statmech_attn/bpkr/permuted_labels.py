@@ -72,13 +72,16 @@ def _solutions(problem, key, permutations: int, solver) -> Iterator[Solution]:
 
 
 def deviations(
-    own: Float[np.ndarray, " n"], permuted: Float[np.ndarray, "M n"]
+    own: Float[np.ndarray, " n"],
+    permuted: Float[np.ndarray, "M n"],
+    uncertain: float = 0.0,
 ) -> Float[np.ndarray, " n"]:
     """How far shares are from those of permuted labels: z of every head.
 
     Args:
         own: shares of the heads.
         permuted: the same of permuted labels, two of them or more.
+        uncertain: part of a share by which saddle points are off; no spread is less.
 
     Example:
         >>> permuted = np.array([[-1.0], [0.0], [1.0]])
@@ -88,7 +91,8 @@ def deviations(
         [1.79]
     """
     count = len(permuted)
-    spread = np.maximum(permuted.std(axis=0, ddof=1), LEAST_SPREAD)
+    least = np.maximum(LEAST_SPREAD, uncertain * own)
+    spread = np.maximum(permuted.std(axis=0, ddof=1), least)
     t = (own - permuted.mean(axis=0)) / (spread * np.sqrt(1 + 1 / count))
     return np.copysign(stats.norm.isf(stats.t.sf(abs(t), count - 1)), t)
 

@@ -25,7 +25,6 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
@@ -33,7 +32,7 @@ from statmech_attn import presentation
 from statmech_attn.bpkr.ablation import Ablation, VARIABLES as OF_ABLATION
 from statmech_attn.bpkr.attention import path_names
 from statmech_attn.bpkr.kept_heads import kept_heads
-from statmech_attn.bpkr.kernels import contracted
+from statmech_attn.bpkr.left_out_examples import error_left_out, resampled_shares
 from statmech_attn.bpkr.networks import order_parameters, skips_of, Weights
 from statmech_attn.bpkr.newton import NewtonSolver
 from statmech_attn.bpkr.permuted_labels import deviations, permuted_shares, shares
@@ -58,12 +57,12 @@ from statmech_attn.bpkr.score_agreement import (
 )
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.statistics import not_below_rounding, standard_error
+from statmech_attn.statistics import not_below_rounding
 
 
 FEWEST = 2  # sets that a standard error needs
-COARSE = 1e-2  # gradient of saddle points that take minutes: scores are off by 1e-3
-FOLDS = 5  # one of so many examples is left out
+COARSE = 1e-2  # gradient of saddle points that take minutes
+OFF = COARSE  # part by which shares may be off: twice half of the gradient
 _ROWS = (
     HEAD_SCORE._replace(value="score", error="stderr"),
     HEAD_SCORE_FLOOR._replace(value="floor"),
@@ -354,11 +353,72 @@ def score(
         >>> scores.names, scores.score.shape, scores.resampled.shape
         (('1.1', '1.2'), (2,), (4, 2))
     """
+    names = tuple(names) or default_names(problem)
+    _require_fitting(problem, resamples, permutations, names, layers, ablation)
+    if not np.ptp(problem.Y, axis=0).any():
+        warnings.warn(
+            "all labels are the same, so there is nothing to be told from the inputs, "
+            "and no head that tells it.",
+            stacklevel=2,
+        )
+    U_trained = None if weights is None else _trained(problem, weights)
+    solver = _solver(problem)
+    solution = problem.solve(solver=solver)
+    if not solution.converged:
+        raise ValueError(f"there is no saddle point: {solution.reason}.")
+    weight = np.concatenate(head_weights(solution))
+    resampled = resampled_shares(solution, key, resamples, solver)
+    resampled *= weight.sum() / weight.max()
+    enough = len(resampled) >= FEWEST and len(problem.Y) > 1
+    permuted = permuted_shares(
+        problem, jax.random.fold_in(key, resamples), permutations, solver
+    )
+    known, off = len(permuted) >= FEWEST, OFF if solver.tolerance == COARSE else 0.0
+    error, error_stderr = error_left_out(solution)
+    scores = HeadScores(
+        solution=solution,
+        names=names,
+        score=weight / weight.max(),
+        stderr=(
+            not_below_rounding(resampled.std(axis=0, ddof=1), 1.0)
+            if enough
+            else np.full(len(names), np.nan)
+        ),
+        floor=np.concatenate(solution.head_floors()),
+        by_head=by_head(solution.U[0], problem.branches),
+        resampled=resampled,
+        failed=resamples - len(resampled),
+        permuted=permuted if known else None,
+        z=deviations(shares(solution), permuted, off) if known else None,
+        by_layer=score_by_layer(layers) if layers else None,
+        U_trained=U_trained,
+        score_trained=(
+            None
+            if U_trained is None
+            else np.concatenate(head_scores(U_trained, problem.branches))
+        ),
+        error_left_out=error,
+        error_left_out_stderr=error_stderr,
+        ablation=ablation,
+    )
+    if ablation is None:
+        return scores
+    return dataclasses.replace(scores, agreement=ablation.agreement(scores.held))
+
+
+def _require_fitting(
+    problem: Problem,
+    resamples: int,
+    permutations: int,
+    names: Sequence[str],
+    layers: Sequence[Problem],
+    ablation: Ablation | None,
+) -> None:
+    """Refuse arguments of `score` that do not fit its problem."""
     if resamples < 0:
         raise ValueError(f"resamples must be >= 0; got {resamples}.")
     if permutations < 0 or permutations == 1:
         raise ValueError(f"permutations must be 0 or >= 2; got {permutations}.")
-    names = tuple(names) or default_names(problem)
     if len(names) != sum(problem.branches):
         raise ValueError(
             f"names: need one for each of {sum(problem.branches)} heads and skip "
@@ -375,61 +435,6 @@ def score(
             f"layers: need one problem for each layer of {problem.branches} heads with "
             f"skip connections; got {[layer.branches for layer in layers]}."
         )
-    if not np.ptp(problem.Y, axis=0).any():
-        warnings.warn(
-            "all labels are the same, so there is nothing to be told from the inputs, "
-            "and no head that tells it.",
-            stacklevel=2,
-        )
-    U_trained = None if weights is None else _trained(problem, weights)
-    solver = _solver(problem)
-    solution = problem.solve(solver=solver)
-    if not solution.converged:
-        raise ValueError(f"there is no saddle point: {solution.reason}.")
-    flat = lambda U: np.concatenate(head_weights(U, problem.branches))
-    weight = flat(solution.U[0])
-    subsets = [
-        _without_some(solution, subkey, solver)
-        for subkey in jax.random.split(key, resamples)
-    ]
-    converged = [flat(s.U[0]) for s in subsets if s.converged]
-    resampled = _spread(np.array(converged).reshape(-1, len(names)), problem)
-    resampled *= weight.sum() / weight.max()
-    enough = len(converged) >= FEWEST and len(problem.Y) > 1
-    permuted = permuted_shares(
-        problem, jax.random.fold_in(key, resamples), permutations
-    )
-    known = len(permuted) >= FEWEST
-    error, error_stderr = _left_out(solution)
-    scores = HeadScores(
-        solution=solution,
-        names=names,
-        score=weight / weight.max(),
-        stderr=(
-            not_below_rounding(resampled.std(axis=0, ddof=1), 1.0)
-            if enough
-            else np.full(len(names), np.nan)
-        ),
-        floor=np.concatenate(solution.head_floors()),
-        by_head=by_head(solution.U[0], problem.branches),
-        resampled=resampled,
-        failed=resamples - len(converged),
-        permuted=permuted if known else None,
-        z=deviations(shares(solution), permuted) if known else None,
-        by_layer=score_by_layer(layers) if layers else None,
-        U_trained=U_trained,
-        score_trained=(
-            None
-            if U_trained is None
-            else np.concatenate(head_scores(U_trained, problem.branches))
-        ),
-        error_left_out=error,
-        error_left_out_stderr=error_stderr,
-        ablation=ablation,
-    )
-    if ablation is None:
-        return scores
-    return dataclasses.replace(scores, agreement=ablation.agreement(scores.held))
 
 
 def score_by_layer(layers: Sequence[Problem]) -> Float[np.ndarray, " n"]:
@@ -548,63 +553,6 @@ def _solver(problem: Problem) -> NewtonSolver:
     return (
         NewtonSolver(tolerance=COARSE) if without_hessian(problem) else NewtonSolver()
     )
-
-
-def _left_out(solution: Solution) -> tuple[float | None, float | None]:
-    """Mean squared error of each example from all others, at U_1 of all, and its error.
-
-    The covariance of the posterior of the outputs at an example is T times the share h
-    of the example in their own means, and without it these are off by
-    (1 - h)^-1 (y - f).  Where rows do not take the place of examples, 1 - h is T times
-    a block of (K + T)^-1, and no kernel is computed again.
-    """
-    problem = solution.problem
-    T, count = float(problem.temperature), problem.outputs
-    if T == 0:
-        return None, None
-    theory = problem.theory(solution)
-    of_blocks = lambda rows: rows.reshape(len(problem.Y), count, -1)
-    if problem.compressed is None:
-        columns = of_blocks(theory.half.T)  # of (K + T)^-1 = half^T half
-        without = columns @ columns.swapaxes(1, 2)
-        beside = theory.half.T @ (theory.half @ problem.y)
-    else:
-        examples = problem.against(problem.xi)
-        k = examples.kernel(theory.U) @ theory.half.T
-        own = of_blocks(contracted(examples.own_blocks(), theory.U))
-        shared = of_blocks(k) @ of_blocks(k).swapaxes(1, 2)
-        without = jnp.eye(count) - (own - shared) / T
-        beside = problem.y - k @ (theory.half @ problem.rows.y)
-    errors = jnp.linalg.solve(without, beside.reshape(len(problem.Y), count, 1))
-    squares = np.asarray((errors**2).mean(axis=(1, 2)))
-    return float(squares.mean()), float(standard_error(squares))
-
-
-def _left_out_of(examples: int) -> int:
-    """How many examples a set is without; none of one alone."""
-    return min(max(1, round(examples / FOLDS)), examples - 1)
-
-
-def _without_some(solution: Solution, key: Key[Array, ""], solver) -> Solution:
-    """The saddle point without some of the examples."""
-    problem = solution.problem
-    examples = len(problem.Y)
-    count = examples - _left_out_of(examples)
-    kept_examples = jax.random.choice(key, examples, (count,), replace=False)
-    fewer = problem.among(kept_examples, form=problem.form)
-    return fewer.solve(start=solution, solver=solver)
-
-
-def _spread(
-    weights: Float[np.ndarray, "B n"], problem: Problem
-) -> Float[np.ndarray, "B n"]:
-    """Shares of the heads in sets of fewer examples, spread as those of all are."""
-    of_sets = weights / weights.sum(axis=1, keepdims=True)
-    examples = len(problem.Y)
-    if not len(of_sets) or examples == 1:
-        return of_sets
-    d, mean = _left_out_of(examples), of_sets.mean(axis=0)
-    return mean + np.sqrt((examples - d) / d) * (of_sets - mean)
 
 
 def _trained(problem: Problem, weights: Weights) -> Float[np.ndarray, "_d _d"]:

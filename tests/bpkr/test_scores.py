@@ -214,6 +214,32 @@ def test_permuted_labels_are_those_of_other_examples(problem, monkeypatch):
     assert (dealt[0] != Y).any()
 
 
+def test_saddle_points_of_large_problems_are_all_sought_alike(problem, monkeypatch):
+    """Those of permuted labels, fewer examples and single layers, too."""
+    solve, tolerances = bpkr.Problem.solve, []
+
+    def solved(self, **options):
+        tolerances.append(options["solver"].tolerance)
+        return solve(self, **options)
+
+    monkeypatch.setattr(bpkr.Problem, "solve", solved)
+    large = "statmech_attn.bpkr.scores.without_hessian"
+    monkeypatch.setattr(large, lambda problem: True)
+    bpkr.score(
+        problem, jax.random.key(0), resamples=2, permutations=3, layers=[problem]
+    )
+    assert tolerances == [1e-2] * (1 + 2 + 3 + 1)
+
+
+def test_shares_that_are_known_so_far_have_no_spread_below_that():
+    own, permuted = np.array([0.5]), np.array([[0.4999], [0.5], [0.5001]])
+    z = bpkr.permuted_labels.deviations
+    assert z(own + 1e-3, permuted).item() > 2
+    spread = 1e-3 * 0.501 * np.sqrt(1 + 1 / 3)
+    level = stats.t.sf(1e-3 / spread, 2)
+    assert z(own + 1e-3, permuted, 1e-3).item() == pytest.approx(stats.norm.isf(level))
+
+
 def test_scores_by_layer_are_those_of_networks_of_one_layer(problem, held_against):
     np.testing.assert_allclose(held_against.by_layer, held_against.score, rtol=1e-9)
     dataset = held_against.to_dataset()
