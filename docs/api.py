@@ -1,7 +1,8 @@
 """Pages of the Python reference, written from the faces of the packages.
 
-A page of a package has its docstring, a table of everything in its `__all__`, and the
-objects in the groups of the modules that define them.
+A page of a package has its docstring and a table of everything in its `__all__`.  Each
+module that defines some of it has a page with them, of a length that can be read; those
+of small packages stand on the package's own.
 """
 
 import functools
@@ -40,6 +41,7 @@ PACKAGES = (
     "labels",
     "cli",
 )
+LARGE = 12  # public names of a package whose modules have pages of their own
 
 
 def heading(text: str, line: str) -> list[str]:
@@ -165,14 +167,25 @@ class Pages:
             and getattr(module, n).__name__.removeprefix(f"{ROOT}.") not in PACKAGES
         ]
         objects = [n for n in names if not inspect.ismodule(getattr(module, n))]
-        self.page(package, module, full, objects, modules)
+        apart = self.page(package, module, full, objects, modules)
         for name in modules:
             inner = getattr(module, name)
             names = getattr(inner, "__all__", None) or public_names(inner)
             names = [n for n in names if not inspect.ismodule(getattr(inner, n))]
-            self.page(f"{package}.{name}", inner, inner.__name__, names, [])
+            more = apart.pop(inner.__name__, [])
+            self.page(f"{package}.{name}", inner, inner.__name__, names, [], more)
+        for home, described in apart.items():
+            title = home.rpartition(".")[2]
+            about = [f".. automodule:: {home}", "   :no-members:", "   :no-index:", ""]
+            lines = [*heading(titled(title), "="), *about, *described]
+            self.write(f"{package}.{title}", lines)
 
-    def page(self, page, module, full, names, modules) -> None:
+    def page(self, page, module, full, names, modules, more=()) -> dict[str, list[str]]:
+        """Write a page, and say what stands apart from it, by defining module.
+
+        Args:
+            more: directives of objects that another package gives to users.
+        """
         names = sorted(names, key=lambda x: (is_class(getattr(module, x)), x.lower()))
         lines = [
             *heading(full.removeprefix(f"{ROOT}."), "="),
@@ -180,7 +193,7 @@ class Pages:
             "   :no-members:",
             "",
         ]
-        table, body = [], []
+        table, body, apart = [], [], {}
         homes = groups(module, names)
         for home, members in homes.items():
             described = []
@@ -194,6 +207,9 @@ class Pages:
                 table += listed(full, name, value, place)
                 if here:
                     described += documented(full, name, value)
+            if described and len(names) > LARGE and home not in ("", full):
+                apart[home] = described
+                continue
             if described and home not in ("", full):
                 body += heading(titled(home.rpartition(".")[2]), "-")
                 body += [first_sentence(importlib.import_module(home)), ""]
@@ -207,10 +223,12 @@ class Pages:
             table += listed(full, name, value, value.__name__)
         if table:
             lines += [".. list-table::", "   :widths: 30 70", ""] + table + [""]
-        if modules:
+        shorts = dict.fromkeys([*(x.rpartition(".")[2] for x in apart), *modules])
+        if shorts:
             lines += [".. toctree::", "   :hidden:", ""]
-            lines += [f"   {page}.{name}" for name in modules] + [""]
-        self.write(page, [*lines, *body])
+            lines += [f"   {page}.{name}" for name in shorts] + [""]
+        self.write(page, [*lines, *body, *more])
+        return apart
 
 
 def public_names(module: Any) -> list[str]:

@@ -216,7 +216,10 @@ def on_docstring(app, what, name, obj, options, lines: list[str]) -> None:
         elif what == "module" and indented:
             result += ["", *set_off(block)]
         else:
-            result += escaped("\n".join(block)).split("\n")
+            written = escaped("\n".join(block))
+            if text and text[0].lstrip().startswith("* "):
+                written = re.sub(r"(?m)^( *)\\\*(?= )", r"\1*", written)
+            result += written.split("\n")
     if (
         what == "function"
         and name.startswith(f"{ROOT}.plotting.")

@@ -63,6 +63,7 @@ from gallery_sources import (
     WIDTHS,
     ZOOM,
 )
+from PIL import Image
 
 import statmech_attn
 from statmech_attn import dynamics, plotting, storage
@@ -71,7 +72,8 @@ from statmech_attn.explore import export
 
 HERE = Path(__file__).resolve().parent
 DPI = 200
-COLUMNS = 3
+SMALL = 480  # pixels of a picture of the wall
+COLUMNS = "2 3 4 4"  # of the wall, from a phone to a desktop
 LETTERS = "abcdefgh"  # names of the files of a figure
 VIEWS = Path("pages", "views")  # of the site, below its root
 UPWARD = lambda scan: scan.isel(start=0, drop=True)
@@ -231,7 +233,7 @@ SECTIONS = {"Dynamics": DYNAMICS, "Learning": LEARNING}
 
 
 def write(folder: Path, drawn: bool = True) -> None:
-    """Draw what is missing, and write the page `gallery.rst` of a folder.
+    """Draw what is missing, and write the wall `gallery.rst` and the pages of figures.
 
     Args:
         drawn: whether figures are computed; the page has its commands in either case.
@@ -246,10 +248,10 @@ def write(folder: Path, drawn: bool = True) -> None:
         _draw(pictures, data)
         _export(data, folder / VIEWS)
         stamp.write_text(digest.hexdigest())
-    page = _page(drawn or current)
-    path = folder / "gallery.rst"
-    if not path.exists() or path.read_text("utf-8") != page:
-        path.write_text(page, "utf-8")
+    for name, page in _pages(drawn or current).items():
+        path = folder / name
+        if not path.exists() or path.read_text("utf-8") != page:
+            path.write_text(page, "utf-8")
 
 
 def _draw(pictures: Path, data: Path) -> None:
@@ -264,6 +266,9 @@ def _draw(pictures: Path, data: Path) -> None:
             modules = {"dynamics": dynamics, "plotting": plotting}
             figure = eval(f"plotting.{_call(row)}", modules, names)
             plotting.save(figure, pictures, row.function, formats=("png",), dpi=DPI)
+            with Image.open(pictures / f"{row.function}.png") as picture:
+                picture.thumbnail((SMALL, SMALL))
+                picture.save(pictures / _small(row))
     jax.clear_caches()
 
 
@@ -301,20 +306,25 @@ def _read(source: Source, data: Path) -> xr.Dataset:
     return storage.read(_path(source, data))
 
 
-def _page(drawn: bool) -> str:
+def _pages(drawn: bool) -> dict[str, str]:
+    """Texts by path: the wall of small pictures, and a page for every figure."""
     lines = ["Gallery", "=======", "", inspect.cleandoc(INTRODUCTION), ""]
+    pages = {}
     for title, rows in SECTIONS.items():
-        lines += [title, "-" * len(title), ""]
-        lines += _thumbnails(rows) if drawn else []
+        lines += [title, "-" * len(title), "", *_wall(rows, drawn)]
         for row in rows:
-            lines += _section(row, drawn)
-    return "\n".join(lines) + "\n"
+            pages[f"gallery/{row.function}.rst"] = (
+                "\n".join(_section(row, drawn)) + "\n"
+            )
+    tree = [f"   {name.removesuffix('.rst')}" for name in pages]
+    lines += [".. toctree::", "   :hidden:", "", *tree]
+    return pages | {"gallery.rst": "\n".join(lines) + "\n"}
 
 
 INTRODUCTION = """
-Every figure of :mod:`statmech_attn.plotting`, with the commands that make it.  The
-small pictures lead to the commands.  Sizes are reduced, so that all can be drawn while
-this site is built; the scripts of ``paper_figs`` draw the same at publication size
+Every figure of :mod:`statmech_attn.plotting`; a small picture leads to the figure and
+the commands that make it.  Sizes are reduced, so that all can be drawn while this site
+is built; the scripts of ``paper_figs`` draw the same at publication size
 (:doc:`/figures`).
 
 ``statmech-attn figure FILE.h5 --output figures`` draws all figures of a file at once;
@@ -331,19 +341,24 @@ Not drawn here are ``growth``, of a benchmark (:doc:`/performance`), and
 """
 
 
-def _thumbnails(rows: Sequence[Row]) -> list[str]:
-    lines = [".. list-table::", f"   :widths: {' '.join(['1'] * COLUMNS)}", ""]
-    for first in range(0, len(rows), COLUMNS):
-        cells = [*rows[first : first + COLUMNS], *[None] * COLUMNS][:COLUMNS]
-        for number, row in enumerate(cells):
-            lines.append("   * -" if number == 0 else "     -")
-            if row is not None:
-                lines[-1] += f" .. image:: gallery/{row.function}.png"
-                lines += [
-                    f"          :alt: {row.function}",
-                    f"          :target: gallery-{row.function}_",
-                ]
-    return [*lines, ""]
+def _wall(rows: Sequence[Row], drawn: bool) -> list[str]:
+    lines = [f".. grid:: {COLUMNS}", "   :gutter: 2", ""]
+    for row in rows:
+        lines += [
+            "   .. grid-item-card::",
+            f"      :link: gallery-{row.function}",
+            "      :link-type: ref",
+            "      :text-align: center",
+        ]
+        if drawn:
+            lines.append(f"      :img-top: gallery/{_small(row)}")
+        lines += ["", f"      {row.function.replace('_', ' ')}", ""]
+    return lines
+
+
+def _small(row: Row) -> str:
+    """File name of the small picture of a row."""
+    return f"{row.function}_small.png"
 
 
 def _section(row: Row, drawn: bool) -> list[str]:
@@ -353,7 +368,7 @@ def _section(row: Row, drawn: bool) -> list[str]:
         f".. _gallery-{row.function}:",
         "",
         row.function,
-        "~" * len(row.function),
+        "=" * len(row.function),
         "",
     ]
     where = (
@@ -369,9 +384,11 @@ def _section(row: Row, drawn: bool) -> list[str]:
     lines += ["", ".. code-block:: python", ""]
     lines += [f"    {line}" for line in _program(row)] + [""]
     if drawn:
-        lines += [f".. image:: gallery/{row.function}.png", f"    :alt: {words}", ""]
+        lines += [f".. image:: {row.function}.png", f"    :alt: {words}", ""]
         scans = [source for source in row.sources if source in SCANS]
-        pages = [f"`{Path(x.file).stem} <../{VIEWS.name}/{_view(x)}>`__" for x in scans]
+        pages = [
+            f"`{Path(x.file).stem} <../../{VIEWS.name}/{_view(x)}>`__" for x in scans
+        ]
         lines += [f"Move in the scan: {', '.join(pages)}.", ""] if pages else []
     return lines
 

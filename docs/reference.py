@@ -1,7 +1,7 @@
-"""Rewrite the parts of the documentation that are read from the declarations.
+"""Rewrite the pages that are read from the declarations, one for every kind.
 
-They stand between two marks: all keys of study files in docs/keys.md, all variables of
-result files in docs/hdf5.md.
+Keys of study files are in docs/keys, variables of result files in docs/hdf5.  The pages
+keys.md and hdf5.md list them between two marks.
 """
 
 from pathlib import Path
@@ -11,16 +11,30 @@ from statmech_attn.studies import reference
 
 DOCS = Path(__file__).resolve().parent
 BEGIN, END = "<!-- generated: begin -->\n", "<!-- generated: end -->\n"
-PARTS = {"keys.md": reference.keys, "hdf5.md": reference.variables}
+PARTS = {
+    "keys": (reference.keys, "Keys of studies of kind"),
+    "hdf5": (reference.variables, "Variables of files of kind"),
+}
 
 
-def rewritten(name: str) -> str:
-    """What a document should hold."""
-    before, _, rest = (DOCS / name).read_text("utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{PARTS[name]()}\n{END}{after}"
+def written() -> dict[str, str]:
+    """What documents should hold, by their path from docs."""
+    result = {}
+    for part, (tables, title) in PARTS.items():
+        pages = tables()
+        for kind, text in pages.items():
+            result[f"{part}/{kind}.md"] = f"# {title} {kind}\n\n{text}"
+        links = "\n".join(f"* [{kind}]({part}/{kind}.md)" for kind in pages)
+        tree = "\n".join(f"{part}/{kind}" for kind in pages)
+        before, _, rest = (DOCS / f"{part}.md").read_text("utf-8").partition(BEGIN)
+        _, _, after = rest.partition(END)
+        hidden = f"```{{toctree}}\n:hidden:\n\n{tree}\n```"
+        result[f"{part}.md"] = f"{before}{BEGIN}\n{links}\n\n{hidden}\n\n{END}{after}"
+    return result
 
 
 if __name__ == "__main__":
-    for document in PARTS:
-        (DOCS / document).write_text(rewritten(document), "utf-8")
+    for document, text in written().items():
+        path = DOCS / document
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")

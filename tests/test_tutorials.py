@@ -115,9 +115,12 @@ def test_the_gallery_has_every_figure(gallery):
     assert {row.function for row in rows} == draws - NOT_DRAWN
     tutorials = {path.stem for path in TUTORIALS}
     assert {row.tutorial for row in rows} <= {"", *tutorials}
-    page = gallery._page(drawn=False)
-    assert all(f".. _gallery-{row.function}:" in page for row in rows)
-    assert all(f"``{name}``" in page for name in NOT_DRAWN)
+    pages = gallery._pages(drawn=False)
+    for row in rows:
+        page = pages[f"gallery/{row.function}.rst"]
+        assert f".. _gallery-{row.function}:" in page
+        assert f":link: gallery-{row.function}\n" in pages["gallery.rst"]
+    assert all(f"``{name}``" in pages["gallery.rst"] for name in NOT_DRAWN)
 
 
 def test_calls_of_the_gallery_are_of_functions_that_exist(gallery):
@@ -132,9 +135,11 @@ def test_the_gallery_leads_to_the_pages_of_its_scans(gallery):
         if isinstance(scan, gallery.gallery_sources.Study):
             study, _ = studies.load(gallery.ROOT / scan.path, scan.settings)
             assert study.kind == "bifurcation"
-    undrawn, page = (gallery._page(drawn) for drawn in (False, True))
+    undrawn, page = (
+        "\n".join(gallery._pages(drawn).values()) for drawn in (False, True)
+    )
     for file in ("bifurcation_zoom", "sweep_up", "pe5_torus-laptop"):
-        link = f"`{file} <../views/{file}.html>`__"
+        link = f"`{file} <../../views/{file}.html>`__"
         assert link in page and link not in undrawn
     explored = "statmech-attn explore phase_diagram.h5 phase_boundary.h5"
     assert explored in undrawn

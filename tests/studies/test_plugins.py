@@ -53,7 +53,7 @@ from statmech_attn.cli import app
 for words in {words!r}:
     app(words, standalone_mode=False)
 from statmech_attn.studies import reference
-print(reference.keys())
+print("".join(reference.keys().values()))
 """
 
 

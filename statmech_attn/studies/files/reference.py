@@ -6,6 +6,7 @@ from the declarations: the tables of `studies`, whose docstrings have a sentence
 every key, and the `labels.Variables` of every kind.
 """
 
+import collections
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -97,13 +98,12 @@ def _tables(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 KEYS = "| key | type | default | range | unit | |\n" + "| --- " * 6 + "|\n"
 
 
-def keys() -> str:
-    """A table of every key of every kind of study, in Markdown."""
+def keys() -> dict[str, str]:
+    """Tables of every key of every kind of study, in Markdown, by kind."""
     whole = schema()
-    parts = []
+    pages = collections.defaultdict(list)
     for study in whole["oneOf"]:
-        parts.append(f"## {study['title']}\n\n{study['description']}\n\n")
-        parts.append(KEYS)
+        parts = [f"## {study['title']}\n\n{study['description']}\n\n", KEYS]
         for path, field, required in fields(study, whole["$defs"]):
             default = "required" if required else _code(field.get("default"))
             words, _, unit = field.get("description", "").partition(" Unit: ")
@@ -116,8 +116,8 @@ def keys() -> str:
                 words,
             )
             parts.append(f"| {' | '.join(map(_cell, row))} |\n")
-        parts.append("\n")
-    return "".join(parts).rstrip("\n") + "\n"
+        pages[study["properties"]["kind"]["const"]].append("".join(parts))
+    return {kind: "\n".join(tables) for kind, tables in pages.items()}
 
 
 def fields(part, shared, path="") -> Iterator[tuple[str, dict[str, Any], bool]]:
@@ -195,17 +195,18 @@ def _code(value: Any) -> str:
     return f"`{text}`".replace("'", '"')
 
 
-def variables() -> str:
-    """A table of the variables of every kind of file, in Markdown."""
-    parts = []
+VARIABLES = "| variable | dimensions | units | symbol | |\n" + "| --- " * 5 + "|\n"
+
+
+def variables() -> dict[str, str]:
+    """Tables of the variables of every kind of file, in Markdown, by kind."""
+    pages = collections.defaultdict(list)
     for row in kinds.KINDS:
         table = kinds.KINDS.part(row, "variables")
         if table is None or row.task not in ("", kinds.EVERY) and not row.dimension:
             continue
         title = f"{row.name}, with `{row.dimension}`" if row.dimension else row.name
-        parts.append(f"### {title}\n\n")
-        parts.append("| variable | dimensions | units | symbol | |\n" + "| --- " * 5)
-        parts.append("|\n")
+        parts = [f"## {title}\n\n", VARIABLES]
         for variable in table:
             words = variable.long_name
             for part in (variable.note, _meanings(variable)):
@@ -220,8 +221,8 @@ def variables() -> str:
                 words,
             )
             parts.append(f"| {' | '.join(map(_cell, cells))} |\n")
-        parts.append("\n")
-    return "".join(parts).rstrip("\n") + "\n"
+        pages[row.name].append("".join(parts))
+    return {kind: "\n".join(tables) for kind, tables in pages.items()}
 
 
 def _meanings(variable) -> str:
