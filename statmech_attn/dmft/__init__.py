@@ -32,6 +32,13 @@ if TYPE_CHECKING:
         predictability_horizon as predictability_horizon,
         SCORE_LIMIT as SCORE_LIMIT,
     )
+    from statmech_attn.dmft.initial_states import (
+        from_checkpoint as from_checkpoint,
+        from_random as from_random,
+        from_row as from_row,
+        from_token as from_token,
+        from_window as from_window,
+    )
     from statmech_attn.dmft.irreversibility import (
         entropy_production as entropy_production,
         ENTROPY_UNIT as ENTROPY_UNIT,
@@ -54,11 +61,6 @@ if TYPE_CHECKING:
     from statmech_attn.dmft.network import (
         clock_period as clock_period,
         contract as contract,
-        from_checkpoint as from_checkpoint,
-        from_random as from_random,
-        from_row as from_row,
-        from_token as from_token,
-        from_window as from_window,
         Network as Network,
         network as network,
         network_attributes as network_attributes,

@@ -19,9 +19,9 @@ import numpy as np
 from jaxtyping import Complex, Float
 
 from statmech_attn.dmft.fluctuations import scores_over_mean, spin_variance
+from statmech_attn.dmft.initial_states import from_window
 from statmech_attn.dmft.mean_field import receive, semantic_overlaps
 from statmech_attn.dmft.network import (
-    from_window,
     Network,
     next_means,
     Parameters,

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from statmech_attn.batches import add_up
+from statmech_attn.dmft.initial_states import from_window
 from statmech_attn.dmft.network import (
-    from_window,
     Network,
     next_means,
     Parameters,
