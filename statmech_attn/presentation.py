@@ -148,8 +148,8 @@ def _lines(result: Any) -> list[tuple[str, str]] | None:
     lines = []
     shown = [row for row in result._shown if row.line]
     for row, values, errors in _rows(result, shown):
-        unknown = values.dtype.kind == "f" and np.isnan(values).all()
-        if not (unknown and errors is None):
+        numbers = [x for x in (values, errors) if x is not None and x.dtype.kind == "f"]
+        if not (numbers and all(np.isnan(x).all() for x in numbers)):
             unit = unit_of(row.in_steps(_unit(result)).attributes())
             unit = "" if unit == "1" else f" {unit}"
             lines.append((row.long_name, f"{_said(row, values, errors)}{unit}"))

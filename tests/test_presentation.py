@@ -166,3 +166,24 @@ def test_results_print_short_and_say_their_numbers(result, words):
 )
 def test_a_number_has_the_digits_that_its_error_leaves(value, error, text):
     assert presentation.quantity(value, error) == text
+
+
+def test_what_an_orbit_is_made_of_shows_its_numbers():
+    """Not the shapes of its arrays, except while JAX traces it."""
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+    params = dmft.parameters(1.28, file.gamma, file.epsilon)
+    start = dmft.from_row(net, params, 0)
+    seen = []
+    state, observed = jax.eval_shape(
+        lambda s: (seen.append(repr(s)), dmft.trajectory(net, params, s, steps=2))[1],
+        start,
+    )
+    assert "f64[4,3]" in seen[0] and "(2, 3)" in repr(observed)
+    for value, numbers in (
+        (net, "context length                 4 token"),
+        (params, "inverse temperature of the output  1.28\n"),
+        (start, "tokens in the window                 1 token"),
+    ):
+        assert numbers in repr(value) and "[" not in repr(value)
+        assert numbers.split("  ")[0] in value._repr_html_()

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
         noise_start as noise_start,
         noise_steps as noise_steps,
         NoiseBand as NoiseBand,
-        OBSERVABLE_LABELS as OBSERVABLE_LABELS,
-        OBSERVABLES as OBSERVABLES,
         predictability_horizon as predictability_horizon,
         SCORE_LIMIT as SCORE_LIMIT,
     )
@@ -51,6 +49,8 @@ if TYPE_CHECKING:
     from statmech_attn.dmft.mean_field import (
         advance as advance,
         jacobian as jacobian,
+        OBSERVABLE_LABELS as OBSERVABLE_LABELS,
+        OBSERVABLES as OBSERVABLES,
         Observation as Observation,
         observation as observation,
         observe as observe,

@@ -40,6 +40,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn.dmft.mean_field import (
     attention_weights,
+    OBSERVABLES,
     Observation,
     observation,
     receive,
@@ -57,14 +58,6 @@ from statmech_attn.dmft.patterns import Patterns
 from statmech_attn.options import require_least
 
 
-OBSERVABLE_LABELS = {  # words and symbol
-    "A": ("attention", "A"),
-    "m_o_se": ("semantic output overlap", "m^{o,SE}"),
-    "m_v": ("value overlap", "m^v"),
-    "m_q": ("query overlap", "m^q"),
-    "m_k": ("key overlap", "m^k"),
-}
-OBSERVABLES = tuple(OBSERVABLE_LABELS)
 SCORE_LIMIT = 0.3  # of the spread of a score: variances are then off by a fifth at most
 
 

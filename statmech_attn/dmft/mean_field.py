@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from statmech_attn import presentation
 from statmech_attn.batches import add_up
 from statmech_attn.dmft.initial_states import from_window
 from statmech_attn.dmft.network import (
@@ -28,6 +29,17 @@ from statmech_attn.dmft.network import (
     token_overlaps,
     window,
 )
+from statmech_attn.labels import Variable
+
+
+OBSERVABLE_LABELS = {  # words and symbol
+    "A": ("attention", "A"),
+    "m_o_se": ("semantic output overlap", "m^{o,SE}"),
+    "m_v": ("value overlap", "m^v"),
+    "m_q": ("query overlap", "m^q"),
+    "m_k": ("key overlap", "m^k"),
+}
+OBSERVABLES = tuple(OBSERVABLE_LABELS)
 
 
 class Observation(eqx.Module):
@@ -46,6 +58,12 @@ class Observation(eqx.Module):
     m_q: Float[Array, "M *batch"]
     m_k: Float[Array, "M *batch"]
     A: Float[Array, "M *batch"]
+
+    _shown = tuple(
+        Variable(name, "pattern", words, symbol=symbol)
+        for name, (words, symbol) in OBSERVABLE_LABELS.items()
+    )
+    __repr__, _repr_html_ = presentation.METHODS[:2]
 
 
 def step(net: Network, params: Parameters, state: State) -> State:

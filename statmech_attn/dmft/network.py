@@ -28,6 +28,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
+from statmech_attn import presentation
 from statmech_attn.batches import add_in_turns, add_products, require_double
 from statmech_attn.dmft.patterns import Patterns
 from statmech_attn.labels import Variable, Variables
@@ -67,6 +68,15 @@ class Network(eqx.Module):
     context: int = eqx.field(static=True)
     output_rank: int = eqx.field(static=True)  # of W^o: how much of A a token sees
     code_period: int = eqx.field(static=True)
+
+    _shown = (
+        Variable("patterns", "", "patterns", symbol="M", value="n_patterns"),
+        Variable("classes", "", "site classes", symbol="S", value="n_classes"),
+        Variable("context", "", "context length", "token", "C"),
+        Variable("output_rank", "", "rank of the output patterns"),
+        Variable("code_period", "", "period of the positional code", "token"),
+    )
+    __repr__, _repr_html_ = presentation.METHODS[:2]
 
     @property
     def n_patterns(self) -> int:
@@ -115,6 +125,9 @@ class Parameters(eqx.Module):
     epsilon: Float[Array, "*batch"]
     redrawn: Float[Array, "*batch"] | None = None
 
+    _shown = tuple(PARAMETERS)
+    __repr__, _repr_html_ = presentation.METHODS[:2]
+
 
 class State(eqx.Module):
     """Attention window and clock; see the module docstring.
@@ -134,6 +147,13 @@ class State(eqx.Module):
     clock: Int[Array, ""]
     tokens: Int[Array, ""]
     means: Float[Array, "S *batch"] | None = None
+
+    _shown = (
+        Variable("newest", "pattern", "attention that draws the next token"),
+        Variable("clock", "", "position of the next token", "token"),
+        Variable("tokens", "", "tokens in the window", "token"),
+    )
+    __repr__, _repr_html_ = presentation.METHODS[:2]
 
     @property
     def newest(self) -> Float[Array, "M *batch"]:

@@ -16,11 +16,10 @@ from statmech_attn.dmft.fluctuations import (
     noise_dimension,
     noise_start,
     noise_steps,
-    OBSERVABLE_LABELS,
     OBSERVABLES,
 )
 from statmech_attn.dmft.irreversibility import ENTROPY_UNIT, PRODUCTION, rates
-from statmech_attn.dmft.mean_field import advance, trajectory
+from statmech_attn.dmft.mean_field import advance, OBSERVABLE_LABELS, trajectory
 from statmech_attn.dmft.network import (
     Network,
     network_attributes,
