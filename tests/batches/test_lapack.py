@@ -44,6 +44,7 @@ print("ended")
 """
 
 
+@pytest.mark.slow
 def test_programs_with_batched_determinants_do_not_wait_for_each_other():
     command = [sys.executable, "-c", TOGETHER]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -109,6 +109,7 @@ def test_derivatives_are_the_first_order_of_small_gates(ablation):
         )
 
 
+@pytest.mark.slow
 def test_standard_errors_are_the_scatter_over_independent_sets_of_examples():
     """200 sets of 60 examples: a standard deviation is known to 5 %, four of it."""
     draws = np.random.default_rng(1)

@@ -178,6 +178,7 @@ def test_each_answer_is_that_of_all_examples(outputs, heads):
     assert np.isclose((one.overlap() ** 2).sum(), 1, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_choice_of_several_outputs_is_that_of_all_examples():
     problem, many, test, padded = compared(2, (2,))
     Y = np.random.default_rng(1).standard_normal((4, 2))
@@ -369,6 +370,7 @@ def test_where_no_answer_changes_examples_are_left_as_they_are():
     assert (training_sets.truncated(low, 20).solve().U[0] == alone.solve().U[0]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", (None, 2))
 def test_rows_of_duplicates_have_the_answers_of_the_examples(outputs):
     """At a temperature where both ways are possible: T = 1e-3."""

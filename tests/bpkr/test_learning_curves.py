@@ -135,6 +135,7 @@ def test_the_exact_law_stands_beside_the_theory():
     assert exact == pytest.approx(corrected, rel=0.1)
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_means_over_training_sets(curve):
     assert curve.attrs["kind"] == "learning-curve"
     assert curve.error.dims == ("examples", "estimate")

@@ -93,6 +93,7 @@ def test_errors_are_those_of_a_jackknife_without_five_examples(problem, scores):
     np.testing.assert_allclose(scores.stderr, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", (None, 2))
 @pytest.mark.parametrize("variances", (None, (1.0, 0.5, 2.0, 1.3)))
 def test_a_head_whose_output_is_zero_scores_its_floor(outputs, variances):
@@ -379,6 +380,7 @@ def test_without_a_saddle_point_the_temperature_that_works_is_named():
     bpkr.score(posed.at(temperature=float(named)), jax.random.key(0), resamples=0)
 
 
+@pytest.mark.slow
 def test_scores_without_newton_steps_are_those_with_them():
     """A gradient of 0.01 moves an unknown by 0.005, and a score by twice that."""
     problem = two_layers(3)

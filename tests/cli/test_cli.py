@@ -78,6 +78,7 @@ def test_the_compiler_is_said_before_and_after_a_run(call, folder):
     assert "compiler: xla (named)" in by_name.stdout
 
 
+@pytest.mark.slow
 def test_trajectory_file_has_the_fixed_layout(folder):
     d = opened(folder / "theory.h5")
     for name in ("A", "m_o_se", "m_v", "m_q", "m_k"):

@@ -81,6 +81,7 @@ app(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ("csv", "json", "zarr", "html"))
 def test_a_full_disk_keeps_the_old_export(call, result, tmp_path, form):
     path = tmp_path / f"x.{form}"

@@ -34,6 +34,7 @@ def sampled():
     ).compute()
 
 
+@pytest.mark.slow
 def test_theory_and_spins_are_compared_from_their_files(solved, sampled, tmp_path):
     for name, dataset in (("theory", solved), ("spins", sampled)):
         study = f'kind = "{dataset.kind}"'

@@ -122,6 +122,7 @@ def test_counts_and_single_spins_have_the_same_law():
     assert (abs(counts - single) < 3.5 * error).all()
 
 
+@pytest.mark.slow
 def test_copied_spins_have_the_rate_of_their_map():
     file, net, params, start = published(1.4, redrawn=0.5)
     theory = dmft.entropy_production(net, params, start, steps=40_000, transient=2000)
@@ -142,6 +143,7 @@ def test_many_spins_have_the_rates_of_the_tokens_of_the_map(redrawn):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["collapsed", "spins"])
 def test_averages_are_over_the_kept_tokens_that_the_context_follows(method):
     file, net, params, start = published(1.4)
@@ -155,6 +157,7 @@ def test_averages_are_over_the_kept_tokens_that_the_context_follows(method):
     np.testing.assert_allclose(early + late, all_tokens, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["collapsed", "spins"])
 def test_no_other_number_depends_on_whether_it_is_averaged(method):
     file, net, params, start = published(np.array([1.2, 1.4]))

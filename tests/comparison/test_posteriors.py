@@ -148,6 +148,7 @@ def drawn(means, like, method, seed, error):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameter", ("temperature", "width"))
 def test_an_error_of_a_parameter_is_found_nine_times_in_ten(parameter):
     """Weights sampled at another T or N against the exact law, in 400 replicas.

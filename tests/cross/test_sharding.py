@@ -242,6 +242,7 @@ def check(results):
                 assert case["devices"] == [count], (name, case)
 
 
+@pytest.mark.slow
 def test_four_devices_give_the_numbers_of_one():
     results = found(FAST, [4])
     assert results.pop("stretch") == {"devices": 4, "talk": []}

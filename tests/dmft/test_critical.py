@@ -326,6 +326,7 @@ def opposed():
     return patterns, net, problem, first_special(problem, start.x, 0.0, 2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", [published, opposed])
 def test_below_the_point_it_is_the_linear_noise(network):
     """Of the overlaps: mu times the variance tends to its critical part."""
@@ -349,6 +350,7 @@ def test_below_the_point_it_is_the_linear_noise(network):
     assert np.abs(limit - 1).max() < 5e-4
 
 
+@pytest.mark.slow
 def test_a_doubling_is_a_pitchfork_of_the_map_taken_twice():
     _, _, problem, special = opposed()
     once = dmft.critical_fluctuations(problem, special)
@@ -382,6 +384,7 @@ def windows_of_spins(net, params, state, counts, key, stride, samples):
     return jax.lax.scan(one, state, jax.random.split(key, samples))[1]
 
 
+@pytest.mark.slow
 def test_spins_of_the_published_network_have_the_law_at_its_torus():
     """10^6 spins, about: 48 runs over 20 relaxation times after 4."""
     patterns, net, problem, special = published()

@@ -322,6 +322,7 @@ def test_one_pattern_has_the_spectrum_and_response_by_hand():
         np.testing.assert_allclose(result.spectrum[:, i, 0], expected, rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("beta", "redrawn", "period"), [(1.0, 0.5, 4), (1.27, None, 28)]
 )

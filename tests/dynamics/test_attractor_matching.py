@@ -33,6 +33,7 @@ def numbers(basins):
     return [row[row >= 0].tolist() for row in basins.attractor.values]
 
 
+@pytest.mark.slow
 @BY
 def test_through_a_pitchfork_one_branch_goes_on_and_the_other_is_new(by):
     """x' = r x - x^3: 0 until r = 1, then +-sqrt(r - 1), named as they were before."""
@@ -88,6 +89,7 @@ def test_how_far_attractors_may_move_is_part_of_the_extent_of_all_points():
     assert near.attrs["matching"] == "distance"
 
 
+@pytest.mark.slow
 def test_what_is_no_file_of_basins_is_not_matched():
     basins = along(lambda x, p: p["r"] * x, STARTS, [0.5], "distance")
     with pytest.raises(ValueError, match="must be of kind 'basins'"):

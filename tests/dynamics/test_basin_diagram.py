@@ -45,6 +45,7 @@ def basins():
     return diagram().compute()
 
 
+@pytest.mark.slow
 def test_every_value_has_the_attractors_that_are_found_there_alone(basins):
     for i, a in enumerate(basins.a.values):
         alone = find_attractors(wells, STARTS, {"a": a}, search=SEARCH)
@@ -120,6 +121,7 @@ def test_a_value_at_which_no_start_settles_is_empty_whatever_is_beside():
         np.testing.assert_array_equal(beside[name][1], gone[name][1])
 
 
+@pytest.mark.slow
 def test_states_of_a_driven_map_are_kept_at_one_phase_of_its_clock():
     """x' = a x + cos(2 pi t / 3): one cycle of three steps for every a < 1."""
 

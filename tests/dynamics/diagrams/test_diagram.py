@@ -158,6 +158,7 @@ def begun(file, patch):
     return jobs.chunks_of(file) / jobs.MANIFEST
 
 
+@pytest.mark.slow
 def test_a_map_is_computed_by_native_programs_and_the_file_says_so(tmp_path):
     pytest.importorskip("llvmlite", exc_type=ImportError)
     found, kept = logistic_diagram(), logistic_diagram(tmp_path / "kept.h5")
@@ -179,6 +180,7 @@ def test_a_map_that_llvm_cannot_take_is_computed_by_xla():
         diagram(ordered, {"r": [2.5, 3.2]}, jnp.array([0.3, 0.4]), plan)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_compiler_that_it_was_begun_with(tmp_path, monkeypatch):
     """Begun without llvmlite, and with it; and before there was a choice."""
     pytest.importorskip("llvmlite", exc_type=ImportError)

@@ -82,6 +82,7 @@ def computed(request, tmp_path_factory):
     return first, second, compute("damaged")
 
 
+@pytest.mark.slow
 def test_a_second_process_traces_no_stage(computed):
     (traced, _), (again, _), _ = computed
     assert traced == 2 and again == 0

@@ -146,6 +146,7 @@ def scan_of(slopes, plan, count):
     return Scan(System(tent), plan, points, 64), points
 
 
+@pytest.mark.slow
 def test_watched_orbits_leave_as_the_law_says():
     """Their number and their time at risk are those of exponential lifetimes."""
     plan = Plan(transient=0, steps=256, exponents=1, section_samples=1, on=0, tail=96)
@@ -240,6 +241,7 @@ PLAN = Plan(
 )
 
 
+@pytest.mark.slow
 def test_coexisting_attractors_are_no_transients():
     """Every other row begins at the fixed point beside the chaos of all rows."""
     slopes = np.linspace(1.9, 1.99, 8)
@@ -250,6 +252,7 @@ def test_coexisting_attractors_are_no_transients():
     assert (scan.final_starts == -1).all() and not scan.doubtful.any()
 
 
+@pytest.mark.slow
 def test_calm_stretches_are_no_other_attractor():
     """Intermittent chaos just before the cycle of three of the logistic map.
 
@@ -263,6 +266,7 @@ def test_calm_stretches_are_no_other_attractor():
     assert PHASES[int(scan.phase[12])] == "periodic" and int(scan.period[12]) == 3
 
 
+@pytest.mark.slow
 def test_what_leaves_after_a_fixed_time_is_followed_to_its_end():
     """A count of steps lets the orbit go after 100 000.
 
