@@ -268,93 +268,91 @@ def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Fi
 )
 @style.styled
 def capacities(
-    dataset: xr.Dataset, spins: xr.Dataset | None = None, *, ax: Axes | None = None
+    dataset: xr.Dataset, spins: xr.Dataset | None = None, *, axes: Given = None
 ) -> Figure:
     """Largest alpha of retrieval against gamma, or else against the temperature.
 
-    Colours are contexts C, dashes the other parameter; bars are errors.
+    Colours are contexts C, panels the other parameter; bars are errors.
 
     Args:
         dataset: a result of kind `capacity`.
         spins: thresholds of `analysis/capacity_spins.py` after some tokens, drawn as
-            open markers, beside bars where the theory loses the pattern after as many:
+            open circles, beside bars where the theory loses the pattern after as many:
             above the lines, which are the limit of many tokens.
-        ax: one to draw on.
+        axes: those to draw on, one for each value of the other parameter.
     """
-    width, height = (style.SINGLE, 2.8) if spins is None else (style.DOUBLE, 3.4)
-    sheet = sheets.single(ax, width, height)
-    (axis,) = sheet.axes
     along = "gamma" if dataset.sizes.get("gamma", 1) > 1 else "beta"
     across = "beta" if along == "gamma" else "gamma"
     for name in (along, across):
         if name not in dataset.dims:
             dataset = dataset.expand_dims(name)
-    x = dataset[along].values if along == "gamma" else 1 / dataset[along].values
-    for i, C in enumerate(dataset.context.values):
-        colour = style.SERIES[i % len(style.SERIES)]
-        for j in range(dataset.sizes[across]):
-            line = dataset.sel(context=C).isel({across: j})
-            finite = np.isfinite(line.capacity.values)
+    others = dataset[across].values
+    columns = min(len(others), 3)
+    rows = -(-len(others) // columns)
+    width = style.SINGLE if columns == 1 else style.DOUBLE
+    make = lambda: sheets.grid(width, 2.5 * rows + 0.4, rows, columns, len(others))
+    sheet = sheets.sheet(axes, len(others), make)
+    for axis, other in zip(sheet.axes, others, strict=True):
+        point = dataset.sel({across: other})
+        for C, colour in zip(point.context.values, itertools.cycle(style.SERIES)):
+            line = point.sel(context=C)
+            line = line.where(np.isfinite(line.capacity), drop=True)
             axis.errorbar(
-                x[finite],
-                line.capacity.values[finite],
-                line.capacity_error.values[finite],
+                _place(line, along),
+                line.capacity,
+                line.capacity_error,
                 color=colour,
-                ls=DASHES[j % len(DASHES)],
-                marker=".",
+                fmt=".-",
                 ms=3,
                 elinewidth=0.6,
-                label=f"$C = {C}$" if j == 0 else None,
+                label=f"$C = {C}$",
             )
-    if dataset.sizes[across] > 1:
-        for j, value in enumerate(dataset[across].values):
-            words = f"${notes.SYMBOLS[across]} = {notes.number(value)}$"
-            axis.plot([], [], color=style.DARK, ls=DASHES[j % len(DASHES)], label=words)
+            if spins is not None and C in spins.context and other in spins[across]:
+                same = spins.isel(n_spins=-1).sel({"context": C, across: other})
+                _threshold(axis, same, along, colour)
+        if len(others) > 1:
+            words = f"${notes.SYMBOLS[across]} = {notes.number(other)}$"
+            axis.set_title(words, loc="right", pad=2.5)
+        axis.set_xlabel(style.WORDS["gamma"] if along == "gamma" else TEMPERATURE)
+        axis.set_ylabel(r"capacity $\alpha_c$")
+        axis.margins(0.05, 0.08)
+    sheet.letters()
+    size = ""
     if spins is not None:
-        _thresholds(axis, spins, dataset, along, across)
-    temperature = r"temperature $1/\beta$"
-    axis.set_xlabel(style.WORDS["gamma"] if along == "gamma" else temperature)
-    axis.set_ylabel(r"capacity $\alpha_c$")
-    axis.margins(0.03, 0.06)
-    sheet.legend(4 if spins is None else 7)
-    single = dataset.squeeze([across]) if dataset.sizes[across] == 1 else dataset
-    size = "" if spins is None else f"{_sizes(spins)}, {spins.attrs['steps']} tokens"
+        tokens = f"{spins.attrs['steps']} tokens"
+        last, dark = sheet.axes[-1], style.DARK
+        last.plot([], [], "o", mfc="none", ms=3.4, color=dark, label="spins")
+        last.plot([], [], "_", ms=7, color=dark, label=f"theory, {tokens}")
+        size = f"{_sizes(spins)}, {tokens}"
+    sheet.legend(7 if columns > 1 else 4)
+    single = dataset.squeeze([across]) if len(others) == 1 else dataset
     sheet.note(_note(single, size))
     return sheet.figure
 
 
-def _thresholds(
-    axis: Axes, spins: xr.Dataset, dataset: xr.Dataset, along: str, other: str
-) -> None:
-    """Draw where spins stop to retrieve, in the colours and markers of the lines."""
-    contexts, others = (dataset[name].values.tolist() for name in ("context", other))
-    spins = spins.isel(n_spins=-1)
-    common = [x for x in others if x in spins[other]]
-    for C, value in itertools.product(contexts, common):
-        if C not in spins.context:
-            continue
-        points = spins.sel({"context": C, other: value})
-        x = points.gamma if along == "gamma" else 1 / points.beta
-        colour = style.SERIES[contexts.index(C) % len(style.SERIES)]
-        axis.errorbar(
-            x,
-            points.threshold,
-            points.threshold_error,
-            fmt=MARKERS[others.index(value) % len(MARKERS)],
-            ms=3.4,
-            mfc="none",
-            mew=0.8,
-            elinewidth=0.6,
-            color=colour,
-        )
-        axis.plot(x, points.after, "_", ms=7, mew=0.8, color=colour)
-    for value in common:
-        marker = MARKERS[others.index(value) % len(MARKERS)]
-        words = f"${notes.SYMBOLS[other]} = {notes.number(value)}$"
-        label = f"spins, {words}" if len(others) > 1 else "spins"
-        axis.plot([], [], marker, ms=3.4, mfc="none", color=style.DARK, label=label)
-    label = f"theory, {spins.attrs['steps']} tokens"
-    axis.plot([], [], "_", ms=7, mew=0.8, color=style.DARK, label=label)
+TEMPERATURE = r"temperature $1/\beta$"
+
+
+def _place(points: xr.Dataset, along: str) -> xr.DataArray:
+    """Where points are drawn: at their gamma, or their temperature."""
+    return points.gamma if along == "gamma" else 1 / points.beta
+
+
+def _threshold(axis: Axes, spins: xr.Dataset, along: str, colour: str) -> None:
+    """Draw where spins stop to retrieve, and the theory after as many tokens."""
+    x = _place(spins, along)
+    axis.errorbar(
+        x,
+        spins.threshold,
+        spins.threshold_error,
+        fmt="o",
+        ms=3.4,
+        mfc="none",
+        mew=0.8,
+        elinewidth=0.6,
+        color=colour,
+    )
+    axis.plot(x, spins.after, "_", ms=7, mew=0.8, color=colour)
 
 
 @picture("agreement", "comparison")

@@ -23,7 +23,7 @@ PANELS = {  # of every function, for the data that it is given here
     "bifurcation_points": (1, "branches"),
     "bifurcation_samples": (1, "scan"),
     "branches": (1, "branches"),
-    "capacities": (1, "loads"),
+    "capacities": (2, "loads"),
     "chaos_indicators": (3, "indicated"),
     "classifier_disagreement": (4, "scan"),
     "continuation_diagram": (1, "branches"),
