@@ -10,13 +10,14 @@ The step solves a model of the Hessian in which features do not mix,
 
 by conjugate gradients, in the place of the first matrix of L-BFGS.  The gradient is
 exact, so that the model decides how many steps there are and not where they end.  Far
-from the minimum products are taken in single precision, in half the time; the descent
-ends in double precision alone.
+from the minimum matrices are in single precision, in half the time; the descent ends in
+double precision alone.
 
     xi_ia             (n, d)       inputs of one feature               `xi`
     c_a               (d,)         their prefactor, X_a = c_a xi_a     `scale`
     F_1               (d, d)       U_1 = F_1 F_1^T                     `F`
     (K + T)^-1        (n, n)       as half^T half, n = P K             `half`
+    L^T               (n, n)       K + T = L L^T, half = L^-1          `upper`
     g^i_ab            (N_0, d, d)  path-path matrices by feature       `by_feature`
     S_ia              (N_0, d)     X^T alpha, alpha = (K + T)^-1 Y     `readout`
     chart             (u,)         as in `saddle`                      `point`
@@ -30,9 +31,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.linalg import get_blas_funcs
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, ITERATIONS, STALLED, UNDEFINED
 
 
@@ -71,6 +71,9 @@ class State(NamedTuple):
         return self.point, self.slope, self.by_feature, self.readout
 
 
+Evaluated = Callable[[Array], tuple[float, Callable[[], State]]]
+
+
 def memory(n_examples, n_inputs, n_paths, outputs=1) -> int:
     """Bytes that inputs and a step take, at most.
 
@@ -93,8 +96,8 @@ def streamed(
     y: Float[np.ndarray, " n"],
     *,
     dtype: type = np.float64,
-):
-    """E at U_1 = F F^T, its derivative there, and the model of the Hessian.
+) -> tuple[float, Callable[[], tuple[np.ndarray, ...]]]:
+    """E at U_1 = F F^T, and its derivative there with the model of the Hessian.
 
     Args:
         xi: attentioned inputs.
@@ -102,49 +105,84 @@ def streamed(
         F: a factor of U_1.
         temperature: of the posterior.
         y: labels.
-        dtype: of the products; sums over features and the inverse are in float64.
+        dtype: of matrices; sums of their entries are in float64.
 
     Returns:
-        E, dE/dU_1, g^i and S; E is NaN where K + T is not positive definite.
+        E, NaN where K + T is not positive definite, and a function that computes
+        dE/dU_1, g^i and S: a trial that is refused needs none of them.
 
     Example:
         >>> one = np.ones(1)
-        >>> E, slope, *_ = streamed(np.ones((1, 1, 1)), one, np.eye(1), 1.0, one)
-        >>> round(E, 6), slope.tolist()  # ln 2 + 1 / 2, and (1 - 1 / 2) / 2
+        >>> E, derivatives = streamed(np.ones((1, 1, 1)), one, np.eye(1), 1.0, one)
+        >>> round(E, 6), derivatives()[0].tolist()  # ln 2 + 1 / 2, and (1 - 1 / 2) / 2
         (1.193147, [[0.25]])
     """
-    P, N_0, paths = xi.shape
-    d = F.shape[0]
-    outputs = d // paths
-    n, width = P * outputs, max(1, SLAB // (P * d * outputs))
-    slabs = [slice(i, min(i + width, N_0)) for i in range(0, N_0, width)]
+    N_0, d, outputs = xi.shape[1], F.shape[0], F.shape[0] // xi.shape[2]
     c = np.repeat(scale, outputs)
-    by_output = (c[:, None] * F).astype(dtype).reshape(paths, outputs, -1)
-    by_output = by_output.transpose(1, 0, 2)
-    inputs = lambda slab: xi[:, slab].astype(dtype, copy=False)
-    K = temperature * np.eye(n)
-    for slab in slabs:
-        part = inputs(slab).reshape(-1, paths)
+    K = gram(xi, c[:, None] * F, dtype)
+    K[np.diag_indices(len(K))] += temperature
+    lapack: Any = get_lapack_funcs(("potrf", "trtri", "trtrs"), (K,))
+    factored, inverted, solved = lapack
+    upper, failed = factored(K, lower=0, clean=0, overwrite_a=1)
+    if failed:
+        upper *= math.nan
+    whitened = solved(upper, y.astype(dtype), lower=0, trans=1)[0]
+    logs = np.log(np.diagonal(upper), dtype=float)
+    E = float(np.sum(whitened**2, dtype=float) + 2 * logs.sum())
+
+    def derivatives():
+        half = inverted(upper, lower=0)[0].T
+        alpha = (half.T @ whitened).reshape(len(xi), -1)
+        by_feature, readout = np.empty((N_0, d, d)), np.empty((N_0, d))
+        for slab, part in _slabs(xi, outputs, dtype):
+            part = part.reshape(len(xi), -1)
+            readout[slab] = (part.T @ alpha).reshape(-1, d)
+            W = _whitened(half, part, outputs).reshape(len(K), -1, d)
+            by_feature[slab] = _products(W)
+        readout *= c
+        by_feature *= np.outer(c, c)
+        return by_feature.sum(axis=0) - readout.T @ readout, by_feature, readout
+
+    return E, derivatives
+
+
+def gram(
+    xi: Float[np.ndarray, "P N_0 Pi"],
+    F: Float[np.ndarray, "d m"],
+    dtype: type = np.float64,
+) -> Float[np.ndarray, "n n"]:
+    """X F F^T X^T on and above the diagonal, zeros below it.
+
+    One triangle, as NumPy's product fills the other as slowly as it computes this.
+
+    Args:
+        xi: attentioned inputs.
+        F: a factor of U_1, times their prefactor.
+        dtype: of the products and of the sum.
+
+    Example:
+        >>> gram(np.ones((2, 3, 1)), np.eye(1)).tolist()
+        [[3.0, 3.0], [0.0, 3.0]]
+    """
+    (P, _, paths), outputs = xi.shape, F.shape[0] // xi.shape[2]
+    by_output = F.astype(dtype).reshape(paths, outputs, -1).transpose(1, 0, 2)
+    K = np.zeros((P * outputs, P * outputs), dtype, order="F")
+    squared: Any = get_blas_funcs("syrk", (K,))
+    for _, part in _slabs(xi, outputs, dtype):
+        part = part.reshape(-1, paths)
         through = [(part @ F_k).reshape(P, -1) for F_k in by_output]
-        through = np.stack(through, axis=1).reshape(n, -1)
-        # One triangle; NumPy's product fills the other as slowly as it computes this.
-        squared: Any = get_blas_funcs("syrk", dtype=through.dtype)
-        K += squared(1.0, through.T, trans=1).T
-    K += np.tril(K, -1).T
-    half = np.asarray(_inverse_cholesky(jnp.asarray(K)))
-    whitened = half @ y
-    alpha = (half.T @ whitened).reshape(P, outputs)
-    E = float(whitened @ whitened - 2 * np.log(np.diagonal(half)).sum())
-    half, alpha = half.astype(dtype, copy=False), alpha.astype(dtype, copy=False)
-    by_feature, readout = np.empty((N_0, d, d)), np.empty((N_0, d))
-    for slab in slabs:
-        part = inputs(slab).reshape(P, -1)
-        readout[slab] = (part.T @ alpha).reshape(-1, d)
-        by_feature[slab] = _products(_whitened(half, part, outputs).reshape(n, -1, d))
-    readout *= c
-    by_feature *= np.outer(c, c)
-    slope = by_feature.sum(axis=0) - readout.T @ readout
-    return E, slope, by_feature, readout
+        through = np.stack(through, axis=1).reshape(len(K), -1)
+        K = squared(1.0, through.T, trans=1, beta=1.0, c=K, overwrite_c=1)
+    return K
+
+
+def _slabs(xi, outputs: int, dtype: type):
+    """A few features at a time, and the inputs of these."""
+    P, N_0, paths = xi.shape
+    width = max(1, SLAB // (P * paths * outputs**2))
+    for first in range(0, N_0, width):
+        slab = slice(first, min(first + width, N_0))
+        yield slab, np.ascontiguousarray(xi[:, slab], dtype)
 
 
 def _whitened(half, part: Float[np.ndarray, "P c"], outputs: int):
@@ -159,9 +197,6 @@ def _whitened(half, part: Float[np.ndarray, "P c"], outputs: int):
     return whitened.T[:, :, None]
 
 
-_inverse_cholesky = jax.jit(inverse_cholesky)  # else an operation at a time
-
-
 @jax.jit
 def _products(W: Float[Array, "n c d"]) -> Float[Array, "c d d"]:
     """W^T W of every feature: one after the other no large array is turned round."""
@@ -170,21 +205,21 @@ def _products(W: Float[Array, "n c d"]) -> Float[Array, "c d d"]:
 
 
 def descend(
-    evaluated: Callable[[Array], State],
+    evaluated: Evaluated,
     model: Callable[[State, Array], Array],
     start: Float[Array, " u"],
     *,
     tolerance: float,
     max_iterations: int,
-    single: Callable[[Array], State] | None = None,
+    single: Evaluated | None = None,
 ) -> tuple[State, int, int]:
     """Minimise by L-BFGS whose first matrix is a model of the Hessian.
 
     Args:
-        evaluated: the state at a point.
+        evaluated: the value at a point, and a function that computes the state.
         model: solves the model of the Hessian for a vector.
         start: a point.
-        single: the state in single precision, for steps far from the minimum; whatever
+        single: the same in single precision, for steps far from the minimum; whatever
             would end the descent there begins double precision.
 
     Returns:
@@ -215,7 +250,7 @@ def _descended(
     trials: int = TRIALS,
 ):
     """`descend` in one precision; `pairs` are used and left as they are at the end."""
-    state = evaluated(start)
+    state = evaluated(start)[1]()
     for steps in range(first, max_iterations):
         if not math.isfinite(state.value):
             return state, steps, UNDEFINED
@@ -244,14 +279,14 @@ def _advanced(evaluated, state: State, step: np.ndarray, trials: int) -> State |
     predicted = step @ state.gradient
     share = min(1.0, FURTHEST / np.abs(step).max())
     for _ in range(trials):
-        new = evaluated(state.point + share * step)
+        value, new = evaluated(state.point + share * step)
+        if value < state.value + 1e-4 * share * predicted:
+            return new()
         hidden = -share * predicted < ROUND_OFF * (1 + abs(state.value))
-        shorter = np.linalg.norm(new.gradient) < np.linalg.norm(state.gradient)
-        if hidden and shorter:
-            return new
-        if new.value < state.value + 1e-4 * share * predicted:
-            return new
-        above = new.value - state.value - share * predicted
+        shorter = lambda s: np.linalg.norm(s.gradient) < np.linalg.norm(state.gradient)
+        if hidden and shorter(reached := new()):
+            return reached
+        above = value - state.value - share * predicted
         lowest = -share * predicted / (2 * above)  # of the parabola; not finite: 0.1
         share *= min(SHORTER[1], max(SHORTER[0], lowest))
     return None

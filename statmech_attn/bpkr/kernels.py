@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from statmech_attn.bpkr.hessian_free import SLAB
+from statmech_attn.bpkr.hessian_free import gram, SLAB
 
 
 ROWS = 4  # blocks of examples of a large symmetric kernel: 5/8 of the products
@@ -71,6 +71,8 @@ def self_kernel(xi: Float[Array, "P N_0 Pi"], U) -> Float[Array, "n n"]:
     if width >= xi.shape[1]:
         return _part_kernel(xi, xi, U)
     U = (U + U.T) / 2  # the derivative in U is symmetric then
+    if not any(isinstance(x, jax.core.Tracer) for x in (xi, U)):
+        return _squares_kernel(np.asarray(xi), np.asarray(U))
     P, outputs = xi.shape[0], U.shape[0] // xi.shape[2]
     ends = [P * block // ROWS for block in range(ROWS + 1)]
     blocks = list(zip(ends, ends[1:]))
@@ -84,6 +86,16 @@ def self_kernel(xi: Float[Array, "P N_0 Pi"], U) -> Float[Array, "n n"]:
     ]
     K = jnp.concatenate(below)
     return jnp.tril(K) + jnp.tril(K, -1).T
+
+
+def _squares_kernel(xi: Float[np.ndarray, "P N_0 Pi"], U) -> Float[Array, "n n"]:
+    """`self_kernel` outside of compiled programs, by squares: half of the products."""
+    values, V = np.linalg.eigh(U)
+    K = np.zeros(())
+    for sign, own in ((1, values >= 0), (-1, values < 0)):
+        if own.any():
+            K = K + sign * gram(xi, V[:, own] * np.sqrt(abs(values[own])))
+    return jnp.asarray(K + np.triu(K, 1).T)
 
 
 def slab_width(shape: tuple[int, ...], U: Array) -> int:

@@ -336,13 +336,19 @@ def _solve_streamed(
 
     def evaluated(point, dtype: type = np.float64):
         F = np.asarray(_factor(network, point))
-        E, slope, *model = hessian_free.streamed(xi, scale, F, T, y, dtype=dtype)
-        slope = jnp.asarray(slope) / largest
-        # Enough for a model, and in a third of the time.
-        model = [jnp.asarray(x, jnp.float32) for x in model]
-        entropy, gradient = _frozen_slope(network, point, slope)
-        value, gradient = float(entropy) + E / largest, np.asarray(gradient)
-        return hessian_free.State(point, value, gradient, E / largest, slope, *model)
+        E, derivatives = hessian_free.streamed(xi, scale, F, T, y, dtype=dtype)
+        value = float(_entropy(network, point)) + E / largest
+
+        def state():
+            slope, *model = derivatives()
+            slope = jnp.asarray(slope) / largest
+            # Enough for a model, and in a third of the time.
+            model = [jnp.asarray(x, jnp.float32) for x in model]
+            gradient = np.asarray(_frozen_slope(network, point, slope))
+            energy = E / largest
+            return hessian_free.State(point, value, gradient, energy, slope, *model)
+
+        return value, state
 
     state, steps, code = hessian_free.descend(
         evaluated,
@@ -372,15 +378,14 @@ def _solve_streamed(
     )
 
 
-_factor = eqx.filter_jit(_first_factor)
+_factor, _entropy = map(eqx.filter_jit, (_first_factor, entropy_at))
 
 
 @eqx.filter_jit
 def _frozen_slope(network: Problem, point: Float[Array, " n"], slope):
-    """Entropy, and the gradient of the action where E / N has this slope in U_1."""
-    entropy, gradient = jax.value_and_grad(partial(entropy_at, network))(point)
+    """The gradient of the action where E / N has this slope in U_1."""
     _, pull = jax.vjp(partial(_order_parameter, network), point)
-    return entropy, gradient + pull(slope)[0]
+    return jax.grad(partial(entropy_at, network))(point) + pull(slope)[0]
 
 
 @eqx.filter_jit

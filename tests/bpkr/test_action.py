@@ -121,21 +121,26 @@ def test_energy_is_the_gaussian_log_likelihood():
 @pytest.mark.parametrize("outputs", (1, 2))
 @pytest.mark.parametrize("features", (1, 3))  # of four: with and without a rest
 def test_kernels_by_slabs_of_features_are_those_of_all(features, outputs, monkeypatch):
-    """With their derivatives in U, which are symmetric, to rounding of sums of 24."""
+    """Of an indefinite U, compiled and not, with their derivatives, which are symmetric.
+
+    To rounding of sums of 24.
+    """
     problem = random_problem(jax.random.key(4), outputs)
     xi, test = problem.xi, problem.xi[::2] + 1
     (U, *_), _ = random_order_parameters(jax.random.key(5), HEADS, outputs)
+    U = U - jnp.trace(U) / len(U) * jnp.eye(len(U))
     symmetric = lambda f: lambda U: f((U + U.T) / 2)
     weights = jax.random.normal(jax.random.key(6), (len(problem.y),) * 2)
     weights = weights + weights.T
     own = lambda U: kernels.self_kernel(xi, U)
     cross = lambda U: kernels.cross_kernel(test, xi, U)
     slope = lambda U: jax.grad(symmetric(lambda U: (weights * own(U)).sum()))(U)
-    whole = [f(U) for f in (own, cross, slope)]
+    compiled = lambda U: jax.jit(own)(U)
+    whole = [f(U) for f in (own, compiled, cross, slope)]
     slab = features * xi.shape[0] * xi.shape[2] * outputs**2
     monkeypatch.setattr(kernels, "SLAB", slab)
     assert kernels.slab_width(xi.shape, U) == features < xi.shape[1]
-    for one, f in zip(whole, (own, cross, slope)):
+    for one, f in zip(whole, (own, compiled, cross, slope)):
         assert np.abs(f(U) - one).max() < 1e-13 * np.abs(one).max()
     np.testing.assert_array_equal(own(U), own(U).T)
 

@@ -32,7 +32,20 @@ def positive(d, seed=1):
 def streamed(problem, U, **options):
     """Of a problem at T = 0.2."""
     xi, scale, y = map(np.asarray, (problem.xi, problem.scale, problem.y))
-    return hessian_free.streamed(xi, scale, np.linalg.cholesky(U), 0.2, y, **options)
+    F = np.linalg.cholesky(U)
+    E, derivatives = hessian_free.streamed(xi, scale, F, 0.2, y, **options)
+    return E, *derivatives()
+
+
+def of_values(f):
+    """The value of a function, and a state without a model."""
+
+    def evaluated(x):
+        value, gradient = jax.value_and_grad(f)(x)
+        state = x, float(value), np.asarray(gradient), 0.0, x, x, x
+        return float(value), lambda: hessian_free.State(*state)
+
+    return evaluated
 
 
 @pytest.mark.parametrize("outputs", (None, 2))
@@ -145,15 +158,33 @@ def test_a_problem_whose_newton_step_does_not_fit_is_solved_without():
             refused.solve()
 
 
+def test_only_trials_that_are_taken_have_their_derivatives_computed():
+    """Of a parabola whose model is ten times too flat, every first trial is refused."""
+    tried, taken = [], []
+
+    def evaluated(x):
+        value, state = of_values(lambda x: (x**2).sum() / 2)(x)
+        tried.append(value)
+        return value, lambda: taken.append(value) or state()
+
+    hessian_free.descend(
+        evaluated,
+        lambda state, v: 10 * v,
+        jnp.array([0.1, 0.1]),
+        tolerance=1e-9,
+        max_iterations=50,
+    )
+    assert len(tried) > len(taken) and taken == sorted(taken, reverse=True)
+
+
 def test_no_step_changes_an_unknown_by_more_than_one():
     """However long the model's is; at 1e4 cosh has no value."""
     points = []
+    of_cosh = of_values(lambda x: jnp.cosh(x).sum())
 
     def evaluated(x):
         points.append(np.asarray(x))
-        return hessian_free.State(
-            x, float(jnp.cosh(x).sum()), np.sinh(points[-1]), 0.0, *[x] * 3
-        )
+        return of_cosh(x)
 
     _, _, code = hessian_free.descend(
         evaluated,
@@ -170,15 +201,9 @@ def test_a_descent_says_how_it_ended():
     """A convex function, one that ends at -infinity of x, and one without a value."""
 
     def ended(f, start, **options):
-        def evaluated(x):
-            value, gradient = jax.value_and_grad(f)(x)
-            return hessian_free.State(
-                x, float(value), np.asarray(gradient), 0.0, *[x] * 3
-            )
-
         limits = {"tolerance": 1e-9, "max_iterations": 50} | options
         identity = lambda state, v: v
-        return hessian_free.descend(evaluated, identity, jnp.array(start), **limits)
+        return hessian_free.descend(of_values(f), identity, jnp.array(start), **limits)
 
     bowl = lambda x: jnp.cosh(x).sum() + x[0] * x[1] / 2
     state, _, code = ended(bowl, [1.0, -2.0])
@@ -193,20 +218,21 @@ def test_a_descent_says_how_it_ended():
 def test_single_precision_does_not_end_a_descent(tolerance):
     """Its minimum is elsewhere, or it has no value: the end is that of the other."""
 
-    def state(x, minimum):
-        value = float(jnp.cosh(x - minimum).sum())
-        return hessian_free.State(x, value, np.sinh(x - minimum), 0.0, *[x] * 3)
-
     exact, called = jnp.array([1.0, -2.0]), []
+    above = lambda minimum: of_values(lambda x: jnp.cosh(x - minimum).sum())
 
     def evaluated(x):
         called.append(x)
-        return state(x, exact)
+        return above(exact)(x)
+
+    def stalling(x):
+        value, state = above(exact)(x)
+        return value, lambda: state()._replace(gradient=-np.sinh(x - exact))
 
     for single in (
-        lambda x: state(x, exact + 1e-5),  # converges, near the minimum
-        lambda x: state(x, exact)._replace(value=np.nan),
-        lambda x: state(x, exact)._replace(gradient=-np.sinh(x - exact)),  # stalls
+        above(exact + 1e-5),  # converges, near the minimum
+        of_values(lambda x: jnp.nan * x.sum()),
+        stalling,
     ):
         called.clear()
         last, _, code = hessian_free.descend(
@@ -225,6 +251,6 @@ def test_single_precision_does_not_end_a_descent(tolerance):
         jnp.array([2.0, 1.0]),
         tolerance=1e-9,
         max_iterations=1,
-        single=lambda x: state(x, exact),
+        single=above(exact),
     )
     assert "used up" in bpkr.RESULTS[code]
