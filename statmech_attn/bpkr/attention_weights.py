@@ -221,7 +221,7 @@ def _checked(omega: np.ndarray, real, number: int, queries: str) -> Array:
                 f'other axis of the matrix; pass queries="{transposed}".'
             )
         head, example, query = map(int, np.unravel_index(np.argmax(wrong), wrong.shape))
-        place = f"layer {number}, head {head}, example {example}"
+        place = f"layer {number}, head {head + 1}, example {example}"
         total = omega[head, example, :, query].sum()
         negative = bool((omega < 0).any())
         unlike = "; some are negative, as scores are before the softmax"

@@ -22,6 +22,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from statmech_attn.bpkr.hessian_free import gram, SLAB
@@ -71,7 +72,7 @@ def self_kernel(xi: Float[Array, "P N_0 Pi"], U) -> Float[Array, "n n"]:
     if width >= xi.shape[1]:
         return _part_kernel(xi, xi, U)
     U = (U + U.T) / 2  # the derivative in U is symmetric then
-    if not any(isinstance(x, jax.core.Tracer) for x in (xi, U)):
+    if not any(isinstance(x, Tracer) for x in (xi, U)):
         return _squares_kernel(np.asarray(xi), np.asarray(U))
     P, outputs = xi.shape[0], U.shape[0] // xi.shape[2]
     ends = [P * block // ROWS for block in range(ROWS + 1)]

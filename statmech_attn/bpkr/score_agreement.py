@@ -176,38 +176,43 @@ def score_agreement(
     within = [of_layer for of_layer in layers if len(of_layer) >= FEWEST]
     mean = differences.mean(axis=1)
     bound = LEVEL / (2 * len(scores))
-    columns = []
-    for values in map(np.asarray, scores.values()):
-        row = []
-        for groups in ([np.arange(count)] if count >= FEWEST else [], within):
-            permuted = np.tile(np.arange(count), (round(BELOW_LEVEL / bound), 1))
-            for of_layer in groups:
-                permuted[:, of_layer] = rng.permuted(permuted[:, of_layer], axis=1)
-            of_network = _correlation(values, mean[None], groups)[0]
-            # An order of the heads changes ranks alone, so one of losses does as well.
-            chance = _correlation(values, mean[permuted], groups)
-            beyond = np.sum(abs(chance) >= abs(of_network) - 1e-12)
+    orders, columns = round(BELOW_LEVEL / bound), []
+    for groups in ([np.arange(count)] if count >= FEWEST else [], within):
+        mean_ranks, drawn_ranks = _ranks(mean[None], groups), _ranks(drawn, groups)
+        # An order of the heads changes ranks alone, and losses have the same ones.
+        of_chance = [
+            rng.permuted(np.tile(of_group, (orders, 1)), axis=1)
+            for of_group in mean_ranks
+        ]
+        for values in scores.values():
+            ranks = _ranks(np.asarray(values, float)[None], groups)
+            of_network = _correlation(ranks, mean_ranks)[0]
+            beyond = abs(_correlation(ranks, of_chance)) >= abs(of_network) - 1e-12
             known = np.isfinite(of_network)
-            row += [
-                of_network,
-                np.std(_correlation(values, drawn, groups), ddof=1)
-                if known and resamples > 1
-                else np.nan,
-                (1 + beyond) / (1 + len(permuted)) if known else np.nan,
-            ]
-        columns.append(row)
-    return ScoreAgreement(tuple(scores), *np.array(columns).T)
+            errors = _correlation(ranks, drawn_ranks)
+            columns.append(
+                [
+                    of_network,
+                    np.std(errors, ddof=1) if known and resamples > 1 else np.nan,
+                    (1 + beyond.sum()) / (1 + orders) if known else np.nan,
+                ]
+            )
+    rows = np.hstack(np.split(np.array(columns), 2))
+    return ScoreAgreement(tuple(scores), *rows.T)
 
 
-def _correlation(values, gained, groups) -> Float[np.ndarray, " B"]:
-    """Rank correlation of values with each row of losses, the mean over groups."""
-    correlations = []
+def _ranks(values: Float[np.ndarray, "B n"], groups) -> list[np.ndarray]:
+    """Ranks of every row in every group, of mean 0 and norm 1; NaN where all agree."""
+    of_groups = []
     for of_group in groups:
-        ranks = stats.rankdata(values[of_group])
-        others = stats.rankdata(gained[:, of_group], axis=1)
-        ranks = ranks - ranks.mean()
-        others = others - others.mean(axis=1, keepdims=True)
-        size = np.sqrt((ranks**2).sum() * (others**2).sum(axis=1))
+        ranks = stats.rankdata(values[:, of_group], axis=1)
+        ranks = ranks - ranks.mean(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):
-            correlations.append(others @ ranks / size)
-    return np.mean(correlations, axis=0) if groups else np.full(len(gained), np.nan)
+            of_groups.append(ranks / np.linalg.norm(ranks, axis=1, keepdims=True))
+    return of_groups
+
+
+def _correlation(ranks, others) -> Float[np.ndarray, " B"]:
+    """Rank correlation of one row with each of others, the mean over groups."""
+    of_groups = [of_one[0] @ of_all.T for of_one, of_all in zip(ranks, others)]
+    return np.mean(of_groups, axis=0) if of_groups else np.full(1, np.nan)

@@ -121,7 +121,7 @@ def test_energy_is_the_gaussian_log_likelihood():
 @pytest.mark.parametrize("outputs", (1, 2))
 @pytest.mark.parametrize("features", (1, 3))  # of four: with and without a rest
 def test_kernels_by_slabs_of_features_are_those_of_all(features, outputs, monkeypatch):
-    """Of an indefinite U, compiled and not, with their derivatives, which are symmetric.
+    """Of an indefinite U, compiled and not, with derivatives, which are symmetric.
 
     To rounding of sums of 24.
     """

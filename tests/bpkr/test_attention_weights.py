@@ -137,7 +137,7 @@ def test_weights_of_16_bits_are_divided_by_their_sum_and_it_is_said(random, quer
         ),
         (
             lambda: bpkr.attention_arrays([np.stack([UNIFORM[0], ONE_NAN])]),
-            "layer 1, head 1, example 1 the weights of query 2 are not finite",
+            "layer 1, head 2, example 1 the weights of query 2 are not finite",
         ),
         (
             lambda: bpkr.attention_arrays([UNIFORM, UNIFORM[0]]),

@@ -145,7 +145,7 @@ REFUSED = (
     ({"heads_1": changed((0, 1, 1), np.nan)}, "heads_1 holds numbers that are not"),
     (
         {"attention_2": changed((0, 1, 2, 3), np.nan)},
-        "attention_2: head 0, example 1 the weights of query 3 are n",
+        "attention_2: head 1, example 1 the weights of query 3 are n",
     ),
     # shapes
     ({"x": np.ones((N_0, T))}, "x must have shape (P, N_0, T); got (12, 6)."),
@@ -164,7 +164,7 @@ REFUSED = (
     ({"attention_2": swapped(2, 3)}, 'the other axis of the matrix; pass queries="ro'),
     (
         {"attention_2": changed((1, 5, slice(None), 2), 0.5)},
-        "attention_2: head 1, example 5 the weights of query 2 add up to 3 instead of",
+        "attention_2: head 2, example 5 the weights of query 2 add up to 3 instead of",
     ),
     (
         {"attention_2": changed((0, 7, slice(None), 1), 0)},
