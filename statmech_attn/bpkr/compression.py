@@ -33,6 +33,7 @@ from jaxtyping import Array, Float
 from scipy import linalg
 
 from statmech_attn.bpkr.activations import Kernels
+from statmech_attn.bpkr.hessian_free import gram
 from statmech_attn.bpkr.kernel_forms import (
     fitting_operator,
     Operator,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 HIDDEN = 1e-8  # the same of inputs, of which rounding reaches a tenth at most
 RESOLVED = 1e-9  # error of the gradient that rounding may make
 EPSILON = float(np.finfo(float).eps)
+FAR = 10  # times rounding of a kernel, where a temperature hides it
 ROUNDING = 8 * EPSILON  # of an entry of a kernel that is given, relative
 KNOWN = 1e-2  # change by rounding of kernels up to which a number is known
 STEPS = 60  # three of a decade, of a temperature that is refused
@@ -282,6 +284,8 @@ def _resolved(
         grown = max(1.0, squares / (T * width))
         if largest * (grown * squares / T**2 + P * outputs / T) <= allowed:
             return True
+    if T > 0 and _bounded_in_single(inputs, prior, labels, T, width):
+        return True
     K = prior * np.asarray(inputs.kernel(jnp.eye(len(sizes))))
     if T > 0 and _bounded(K, labels, T, width) <= HIDDEN:
         return True
@@ -296,20 +300,37 @@ def _resolved(
     return bool(of_labels + of_determinant <= HIDDEN)
 
 
-def _bounded(K, labels, temperature: float, width: float) -> float:
+def _bounded_in_single(inputs, prior: float, labels, T: float, width: float) -> bool:
+    """Whether `_bounded` is small, from one triangle of K in single precision.
+
+    Half of what is allowed is enough, a quarter of it for half of the entries; and T
+    is as far above rounding as it may be below U.
+    """
+    F = np.sqrt(prior) * np.diag(np.asarray(inputs.scale))
+    K = gram(np.asarray(inputs.xi), F, np.float32)
+    rounding = float(np.finfo(K.dtype).eps * np.linalg.norm(K))
+    bound = _bounded(K, labels.astype(K.dtype), T, width, FAR * rounding)
+    return bool(bound <= HIDDEN / 4)
+
+
+def _bounded(K, labels, temperature: float, width: float, lowest=0.0) -> float:
     r"""At least the error of the gradient that `_resolved` has by eigenvalues.
 
     $u / (u \lambda + T)^2 \le 1 / (\lambda + T) (\lambda + T / u)$ for u >= 1, which is
-    taken at the largest u; and the norm of K for its largest eigenvalue.
+    taken at the largest u; and the norm of K for its largest eigenvalue.  Infinite
+    where T / u is below `lowest`.
     """
 
     def solved(T):
-        factor = linalg.cho_factor(K + T * np.eye(len(K)), check_finite=False)
+        unit = np.eye(len(K), dtype=K.dtype)
+        factor = linalg.cho_factor(K + T * unit, check_finite=False)
         return linalg.cho_solve(factor, labels, check_finite=False)
 
     try:
         alpha = solved(temperature)
         grown = max(1.0, float((labels * alpha).sum()) / width)
+        if temperature / grown < lowest:
+            return np.inf
         of_labels = float((alpha * solved(temperature / grown)).sum())
     except linalg.LinAlgError:
         return np.inf

@@ -119,31 +119,55 @@ def streamed(
     """
     N_0, d, outputs = xi.shape[1], F.shape[0], F.shape[0] // xi.shape[2]
     c = np.repeat(scale, outputs)
-    K = gram(xi, c[:, None] * F, dtype)
-    K[np.diag_indices(len(K))] += temperature
-    lapack: Any = get_lapack_funcs(("potrf", "trtri", "trtrs"), (K,))
-    factored, inverted, solved = lapack
-    upper, failed = factored(K, lower=0, clean=0, overwrite_a=1)
-    if failed:
-        upper *= math.nan
+    upper = factored(xi, scale, F, temperature, dtype)
+    solved: Any = get_lapack_funcs("trtrs", (upper,))
     whitened = solved(upper, y.astype(dtype), lower=0, trans=1)[0]
     logs = np.log(np.diagonal(upper), dtype=float)
     E = float(np.sum(whitened**2, dtype=float) + 2 * logs.sum())
 
     def derivatives():
-        half = inverted(upper, lower=0)[0].T
+        half = inverted(upper)
         alpha = (half.T @ whitened).reshape(len(xi), -1)
         by_feature, readout = np.empty((N_0, d, d)), np.empty((N_0, d))
         for slab, part in _slabs(xi, outputs, dtype):
             part = part.reshape(len(xi), -1)
             readout[slab] = (part.T @ alpha).reshape(-1, d)
-            W = _whitened(half, part, outputs).reshape(len(K), -1, d)
+            W = _whitened(half, part, outputs).reshape(len(half), -1, d)
             by_feature[slab] = _products(W)
         readout *= c
         by_feature *= np.outer(c, c)
         return by_feature.sum(axis=0) - readout.T @ readout, by_feature, readout
 
     return E, derivatives
+
+
+def factored(xi, scale, F, temperature, dtype: type) -> Float[np.ndarray, "n n"]:
+    """The upper factor L^T of K + T = L L^T at U_1 = F F^T; NaN where there is none.
+
+    Args:
+        xi, scale, F, temperature, dtype: as for `streamed`.
+
+    Example:
+        >>> factored(np.ones((1, 1, 1)), np.ones(1), np.eye(1), 3.0, float).tolist()
+        [[2.0]]
+    """
+    c = np.repeat(scale, F.shape[0] // xi.shape[2])
+    K = gram(xi, c[:, None] * F, dtype)
+    K[np.diag_indices(len(K))] += temperature
+    cholesky: Any = get_lapack_funcs("potrf", (K,))
+    upper, failed = cholesky(K, lower=0, clean=0, overwrite_a=1)
+    return upper * math.nan if failed else upper
+
+
+def inverted(upper: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
+    """L^-1 from L^T, as `linear_algebra.inverse_cholesky` has it.
+
+    Example:
+        >>> inverted(np.array([[2.0]])).tolist()
+        [[0.5]]
+    """
+    inverse: Any = get_lapack_funcs("trtri", (upper,))
+    return inverse(upper, lower=0)[0].T
 
 
 def gram(

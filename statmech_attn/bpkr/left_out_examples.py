@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from statmech_attn.bpkr import hessian_free
 from statmech_attn.bpkr.kernels import contracted
 from statmech_attn.bpkr.newton import NewtonSolver
 from statmech_attn.bpkr.permuted_labels import shares
+from statmech_attn.bpkr.saddle import without_hessian
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.statistics import standard_error
 
@@ -56,13 +58,14 @@ def error_left_out(solution: Solution) -> tuple[float | None, float | None]:
     T, count = float(problem.temperature), problem.outputs
     if T == 0:
         return None, None
-    theory = problem.theory(solution)
     of_blocks = lambda rows: rows.reshape(len(problem.Y), count, -1)
     if problem.compressed is None:
-        columns = of_blocks(theory.half.T)  # of (K + T)^-1 = half^T half
+        half = _half(solution)
+        columns = of_blocks(half.T)  # of (K + T)^-1 = half^T half
         without = columns @ columns.swapaxes(1, 2)
-        beside = theory.half.T @ (theory.half @ problem.y)
+        beside = half.T @ (half @ problem.y)
     else:
+        theory = problem.theory(solution)
         examples = problem.against(problem.xi)
         k = examples.kernel(theory.U) @ theory.half.T
         own = of_blocks(contracted(examples.own_blocks(), theory.U))
@@ -72,6 +75,19 @@ def error_left_out(solution: Solution) -> tuple[float | None, float | None]:
     errors = jnp.linalg.solve(without, beside.reshape(len(problem.Y), count, 1))
     squares = np.asarray((errors**2).mean(axis=(1, 2)))
     return float(squares.mean()), float(standard_error(squares))
+
+
+def _half(solution: Solution) -> Array:
+    """L^-1 of K + T, in single precision where U is known to two digits."""
+    problem = solution.problem
+    if not without_hessian(problem):
+        return problem.theory(solution).half
+    xi, scale, U = map(np.asarray, (problem.xi, problem.scale, solution.U[0]))
+    F, T = np.linalg.cholesky(U), float(problem.temperature)
+    upper = hessian_free.factored(xi, scale, F, T, np.float32)
+    if np.isnan(upper[0, 0]):
+        return problem.theory(solution).half
+    return jnp.asarray(hessian_free.inverted(upper))
 
 
 def _left_out_of(examples: int) -> int:

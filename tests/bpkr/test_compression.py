@@ -10,7 +10,7 @@ import pytest
 from scipy import linalg, optimize, stats
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import compression, saddle, training_sets
+from statmech_attn.bpkr import compression, kernel_forms, saddle, training_sets
 from statmech_attn.bpkr.compression import (
     EPSILON,
     KNOWN,
@@ -276,6 +276,22 @@ def test_a_bound_on_rounding_needs_no_eigenvalues(T, monkeypatch):
     monkeypatch.setattr(np.linalg, "eigh", None)
     problem = partial(bpkr.Problem, R[:, :, None], Y[:, 0], heads=(1,), width=4)
     assert problem(temperature=T).compressed is None
+
+
+def test_single_precision_bounds_rounding_where_double_does():
+    """U reaches 280 and one triangle of K has a norm of 6.5, so that T / U is ten times
+    rounding above T = 2e-3.
+    """
+    g = np.random.default_rng(0)
+    R, Y = g.standard_normal((50, 80)) / 80**0.5, 3 * g.standard_normal((50, 1))
+    inputs = kernel_forms.PathFactors(jnp.asarray(R[:, :, None]), jnp.ones(1))
+    temperatures = 10.0 ** np.arange(-6, 0)
+    single = [
+        compression._bounded_in_single(inputs, 1.0, Y, T, 4.0) for T in temperatures
+    ]
+    double = [compression._bounded(R @ R.T, Y, T, 4.0) for T in temperatures]
+    assert single == [False] * 4 + [True] * 2
+    assert [bound <= compression.HIDDEN for bound in double] == [False] + [True] * 5
 
 
 def test_a_learning_curve_has_no_rows_for_examples():

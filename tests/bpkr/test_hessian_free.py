@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import hessian_free, kernel_forms, saddle
+from statmech_attn.bpkr import (
+    hessian_free,
+    kernel_forms,
+    left_out_examples,
+    saddle,
+)
 from statmech_attn.bpkr.action import resolvent
 
 
@@ -175,6 +180,16 @@ def test_only_trials_that_are_taken_have_their_derivatives_computed():
         max_iterations=50,
     )
     assert len(tried) > len(taken) and taken == sorted(taken, reverse=True)
+
+
+def test_an_example_left_out_is_predicted_by_a_kernel_in_single_precision(monkeypatch):
+    """Its error is of order one, and not that of double precision to the last bit."""
+    problem = posed(P=10)
+    solution = problem.solve()
+    double = left_out_examples.error_left_out(solution)
+    monkeypatch.setattr(left_out_examples, "without_hessian", lambda problem: True)
+    single = left_out_examples.error_left_out(solution)
+    assert 0 < np.abs(np.subtract(single, double)).max() < 1e-5 * max(double)
 
 
 def test_no_step_changes_an_unknown_by_more_than_one():
