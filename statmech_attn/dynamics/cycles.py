@@ -54,6 +54,8 @@ HIDDEN = 0.1  # change of ln|mu| under noise: rounding hides the multiplier
 OPEN = 1e-3  # a larger one does not separate two multipliers
 AT_REST = 1e-9  # last correction of the point, relative to 1 + its size
 BLOCK = 3  # multipliers that may share a block
+APART = 18.0  # between ln|mu| in a block, of which the smaller loses half its digits
+SEPARATING = 3  # rounds after which spans part multipliers so far apart
 PATIENCE = 100  # rounds in which a frame in general position gains a factor of two
 
 
@@ -78,6 +80,7 @@ class CycleSpectrum(NamedTuple):
         settled: (k, n), whether Newton and the spans converged so far; elsewhere
             nothing is known and both others are NaN.
         vector: (dim, n), a point of each cycle.
+        angles: (k, n), of the multipliers, radians.
         unit: what a step is.
     """
 
@@ -85,6 +88,7 @@ class CycleSpectrum(NamedTuple):
     stderr: np.ndarray
     settled: np.ndarray
     vector: np.ndarray
+    angles: np.ndarray
     unit: str = STEP
 
     _shown = (
@@ -98,6 +102,15 @@ class CycleSpectrum(NamedTuple):
             error="stderr",
         ),
         Variable("settled", "exponent", "whether Newton converged"),
+        Variable(
+            "angle",
+            "exponent",
+            "angles of multipliers",
+            "rad",
+            "θ_i",
+            value="angles",
+            line=False,
+        ),
         Variable(
             "point", "coordinate", "a point of the cycle", value="vector", line=False
         ),
@@ -158,6 +171,7 @@ def cycle_spectrum(
         k,
         rank=finite_exponents(map, state),
         patience=PATIENCE,
+        separating=SEPARATING,
     )
     return CycleSpectrum(*(x[..., 0] for x in arrays), unit=system.unit)
 
@@ -275,28 +289,40 @@ class Reading(NamedTuple):
         """Error of the points, or of the multipliers if they part near k."""
         return np.maximum(self.away, self.errors[:, k - 1 : k + BLOCK - 1].min(axis=1))
 
-    def moduli(self, ends: np.ndarray) -> np.ndarray:
-        """ln|mu| (n, k') of blocks that end after the marked columns; NaN beyond."""
+    def apart(self) -> np.ndarray:
+        """Whether (n) moduli that are not parted by a span are far apart."""
+        gaps = np.abs(np.diff(np.where(np.isfinite(self.logs), self.logs, 0.0), axis=1))
+        return ((gaps > APART) & (self.errors[:, :-1] > OPEN)).any(axis=1)
+
+    def multipliers(self, ends: np.ndarray) -> np.ndarray:
+        """ln mu (2, n, k'), ln|mu| and angles, of blocks that end after the marked
+        columns; NaN beyond.
+        """
         first, last = _blocks(ends)
         column = np.arange(ends.shape[1])
-        moduli = np.where((first == column) & (last == column), self.logs, np.nan)
+        angles = np.where(np.diagonal(self.across, 0, 1, 2) < 0, np.pi, 0.0)
+        single = (first == column) & (last == column)
+        logs = np.where(single, [self.logs, angles], np.nan)
         wide = (first == column) & (last > column) & (last < ends.shape[1])
         for cycle, start in zip(*np.nonzero(wide), strict=True):
             block = slice(start, last[cycle, start] + 1)
-            moduli[cycle, block] = self._of_block(cycle, block)
-        return moduli
+            logs[:, cycle, block] = self._of_block(cycle, block)
+        return logs
 
     def _of_block(self, cycle: int, block: slice) -> np.ndarray:
         logs = self.logs[cycle, block]
+        unknown = np.full((2, *logs.shape), np.nan)
         if not np.isfinite(logs.max()):
-            return np.full(logs.shape, np.nan)
+            return unknown
         scaled = np.exp(logs - logs.max())[:, None] * self.upper[cycle, block, block]
         matrix = self.across[cycle, block, block] @ scaled
         if not np.isfinite(matrix).all():
-            return np.full(logs.shape, np.nan)
+            return unknown
+        values = np.linalg.eigvals(matrix)
         with np.errstate(divide="ignore"):
-            sizes = np.log(np.abs(np.linalg.eigvals(matrix)))
-        return np.sort(sizes)[::-1] + logs.max()
+            sizes = np.log(np.abs(values))
+        order = np.argsort(-sizes, kind="stable")
+        return np.stack([sizes[order] + logs.max(), np.angle(values[order])])
 
 
 def read(after: Round, vectors: np.ndarray, frames: np.ndarray) -> Reading:
@@ -305,7 +331,8 @@ def read(after: Round, vectors: np.ndarray, frames: np.ndarray) -> Reading:
     vector, frame, logs, upper, zero = (first(x) for x in after)
     before = first(frames)
     across = before.mT @ frame
-    image = across @ (np.exp(logs)[..., None] * upper)
+    with np.errstate(over="ignore", invalid="ignore"):
+        image = across @ (np.exp(logs)[..., None] * upper)
     correction = vector - first(vectors)
     inside = before.mT @ correction[..., None]
     finite = np.isfinite(image).all(axis=(1, 2)) & np.isfinite(inside).all(axis=(1, 2))
@@ -351,6 +378,7 @@ def spectra(
     *,
     rank: int | None,
     patience: int,
+    separating: int = 1,
 ) -> CycleSpectrum:
     """Exponents of n cycles.
 
@@ -364,6 +392,7 @@ def spectra(
         periods: (n,) steps, `whole_period`.
         patience: rounds without half the error before after which a cycle is left as
             it is.
+        separating: rounds at least, where moduli in a block are far apart.
     """
     vectors, frames = vectors.copy(), frames.copy()
     dimension, columns, n = frames.shape
@@ -378,6 +407,7 @@ def spectra(
 
     best, improved = np.full(n, np.inf), np.zeros(n, int)
     pending, rounds, readings = np.arange(n), 0, None
+    apart = np.zeros(n, bool)
     while pending.size or readings is None:
         latest, rounds = go_round(pending, kicks), rounds + 1
         frames[..., pending] = np.moveaxis(latest.frame, 0, -1)
@@ -387,26 +417,29 @@ def spectra(
         best[pending] = np.where(better, error, best[pending])
         improved[pending] = np.where(better, rounds, improved[pending])
         hopeful = (rounds - improved[pending] < patience) & (latest.away < np.inf)
-        pending = pending[hopeful & ~(error <= CLOSED)]
+        if rounds == 1:
+            apart = latest.apart()
+        early = apart[pending] & (rounds < separating)
+        pending = pending[hopeful & (early | ~(error <= CLOSED))]
     refined = vectors.copy()
     on_cycle = np.flatnonzero(readings.away <= AT_REST)
     settled_on = Reading(*(x[on_cycle] for x in readings))
     ends = settled_on.errors <= OPEN
-    exact = settled_on.moduli(ends)
+    exact, angles = settled_on.multipliers(ends)
     deviations = np.zeros(exact.shape)
     for noise in range(ROUNDS if on_cycle.size else 0):
         kicks = NOISE * np.random.default_rng(noise).standard_normal(kicks.shape)
         with np.errstate(invalid="ignore"):  # -inf - -inf: `zero` tells
-            gap = np.abs(go_round(on_cycle, kicks).moduli(ends) - exact)
+            gap = np.abs(go_round(on_cycle, kicks).multipliers(ends)[0] - exact)
         deviations = np.maximum(deviations, gap)
     deviations = deviations + _beside(settled_on.errors, ends)
-    outcome = np.full((2, columns, n), np.nan)
+    outcome = np.full((3, columns, n), np.nan)
     settled = np.zeros((columns, n), bool)
     outcome[..., on_cycle], settled[:, on_cycle] = _verdict(
-        exact.T, deviations.T, settled_on.zero.T, rank
+        exact.T, deviations.T, angles.T, settled_on.zero.T, rank
     )
-    exponents, stderr = outcome[:, :k] / periods
-    return CycleSpectrum(exponents, stderr, settled[:k], refined)
+    exponents, stderr = outcome[:2, :k] / periods
+    return CycleSpectrum(exponents, stderr, settled[:k], refined, outcome[2, :k])
 
 
 def _replaced(readings: Reading, latest: Reading, which: np.ndarray) -> Reading:
@@ -438,8 +471,8 @@ def _beside(errors: np.ndarray, ends: np.ndarray) -> np.ndarray:
     return np.where(last == last_known, larger, 0.0)
 
 
-def _verdict(moduli, deviations, zero, rank: int | None):
-    """ln|mu| and errors (2, k', n), largest first, and what is settled (k', n)."""
+def _verdict(moduli, deviations, angles, zero, rank: int | None):
+    """ln|mu|, errors and angles (3, k', n), largest first; what is settled (k', n)."""
     settled = ~np.isnan(moduli) | zero
     deviations = np.where(np.isnan(deviations), np.inf, deviations)
     hidden = np.logical_or.accumulate((deviations > HIDDEN) & ~zero, axis=0)
@@ -449,4 +482,5 @@ def _verdict(moduli, deviations, zero, rank: int | None):
     deviations = np.where(np.isfinite(moduli), deviations, np.nan)
     order = np.argsort(np.where(np.isnan(moduli), np.inf, -moduli), 0, kind="stable")
     sort = lambda x: np.take_along_axis(x, order, axis=0)
-    return np.stack([sort(moduli), sort(deviations)]), sort(settled)
+    angles = np.where(np.isfinite(moduli), angles, np.nan)
+    return np.stack([*map(sort, (moduli, deviations, angles))]), sort(settled)

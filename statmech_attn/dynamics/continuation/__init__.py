@@ -59,6 +59,13 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.continuation.extended_systems import (
         CRITICAL as CRITICAL,
     )
+    from statmech_attn.dynamics.continuation.long_cycles import (
+        find_long_cycle as find_long_cycle,
+        follow_long_cycle as follow_long_cycle,
+        LongBranch as LongBranch,
+        LongCycle as LongCycle,
+        LongSpecial as LongSpecial,
+    )
     from statmech_attn.dynamics.continuation.normal_forms import (
         normal_form as normal_form,
         NormalForm as NormalForm,

@@ -17,6 +17,7 @@ Lengths are Euclidean in u divided by `scales`.
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -144,11 +145,11 @@ def correct(
     tangent = jnp.linalg.solve(matrix, last)
     tangent = tangent / jnp.linalg.norm(tangent)
     reached = sound & (size <= tolerance) & jnp.all(jnp.isfinite(tangent))
-    code = _judge(u, value, jacobian, reached)
+    code = judge(value, jacobian, reached)
     return Correction(u, tangent, jacobian, size, iterations, code)
 
 
-def _judge(u, value, jacobian, reached):
+def judge(value, jacobian, reached):
     """Why Newton ended; a bad map is a better reason than no convergence."""
     choices = (
         (jnp.any(jnp.isnan(value)), NOT_A_NUMBER),
@@ -161,6 +162,22 @@ def _judge(u, value, jacobian, reached):
     )
 
 
+class Method(NamedTuple):
+    """How a curve is corrected, by the form of its Jacobian.
+
+    Attributes:
+        correct: Newton in a plane, as `correct`.
+        orientation: of a point, as `_orientation`.
+        columns: units of length of the last axis of Jacobians, from `scales`.
+        branching: whether branch points are looked for on a step.
+    """
+
+    correct: Callable[..., Correction]
+    orientation: Callable[[Point], float]
+    columns: Callable[[np.ndarray], np.ndarray]
+    branching: bool
+
+
 class Curve(Iterator[Point]):
     """The driver: iterate to go on, stop at any time.
 
@@ -169,7 +186,19 @@ class Curve(Iterator[Point]):
     `inside`, where the curve has left.
     """
 
-    def __init__(self, residual, start, *, direction, settings, inside, scales):
+    def __init__(
+        self,
+        residual,
+        start,
+        *,
+        direction,
+        settings,
+        inside,
+        scales,
+        method,
+    ):
+        self._method = method
+        self._columns = self._method.columns(scales)
         self.settings = settings
         self.scales = scales
         self.points: list[Point] = []
@@ -241,7 +270,7 @@ class Curve(Iterator[Point]):
             return NOT_CONVERGED
         size = max(self._size, float(np.linalg.norm(correction.jacobian)))
         change = (
-            np.linalg.norm(correction.jacobian - last.jacobian * self.scales) / size
+            np.linalg.norm(correction.jacobian - last.jacobian * self._columns) / size
         )
         if change > self.settings.bend:
             return NOT_DIFFERENTIABLE
@@ -261,8 +290,11 @@ class Curve(Iterator[Point]):
         the largest one is taken in good faith.
         """
         small = self._step <= SMALL * self.settings.largest_step
-        if small or _orientation(last) == _orientation(point):
+        orientation = self._method.orientation
+        if small or orientation(last) == orientation(point):
             return False
+        if not self._method.branching:
+            return True
         residual = self._residual.residual
         corrected = locate(residual, BRANCHING, (last.u + point.u) / 2)
         place = place_on_step(last, point, corrected.u, self.scales)
@@ -303,7 +335,7 @@ class Curve(Iterator[Point]):
         )
 
     def _correct(self, guess, row) -> Correction:
-        corrected = correct(
+        corrected = self._method.correct(
             self._residual,
             jnp.asarray(guess),
             jnp.asarray(row),
@@ -319,7 +351,7 @@ class Curve(Iterator[Point]):
         return Point(
             u=np.asarray(correction.u) * self.scales,
             tangent=np.asarray(correction.tangent) * self.scales,
-            jacobian=np.asarray(correction.jacobian) / self.scales,
+            jacobian=np.asarray(correction.jacobian) / self._columns,
             arclength=arclength,
             iterations=int(correction.iterations),
         )
@@ -358,6 +390,7 @@ def follow(
     settings: Settings | None = None,
     inside: Callable[[Float[np.ndarray, " n+1"]], bool] | None = None,
     scales: ArrayLike | None = None,
+    method: Method | None = None,
 ) -> Curve:
     """Follow the curve of zeros of any JAX residual through a point near `start`.
 
@@ -372,6 +405,7 @@ def follow(
         settings: step sizes and tolerances.
         inside: whether a point may still be part of the curve.
         scales: unit of length of each coordinate; ones when omitted.
+        method: of correction; with the whole Jacobian when omitted.
 
     Returns:
         `Curve`, an iterator over its points.
@@ -405,6 +439,7 @@ def follow(
         settings=settings or Settings(),
         inside=inside or (lambda u: True),
         scales=units,
+        method=method or DENSE,
     )
 
 
@@ -425,6 +460,9 @@ def _orientation(point: Point) -> float:
     """Sign of det (DG; t): it changes at branch points only, or between curves."""
     matrix = np.vstack([point.jacobian, point.tangent])
     return float(np.linalg.slogdet(matrix)[0])
+
+
+DENSE = Method(correct, _orientation, lambda scales: scales, True)
 
 
 def place_on_step(a: Point, b: Point, u, scales) -> float | None:

@@ -192,7 +192,7 @@ class Branch(Iterator[BranchPoint]):
         before = self._curve.points[-1] if self._curve.points else None
         point = next(self._curve, None)
         events = self._events(before, point)
-        beyond = next((s for s in events if not _within(s.value, *self._within)), None)
+        beyond = next((s for s in events if not in_range(s.value, *self._within)), None)
         if beyond is not None:
             self._curve.leave(point_at(self.problem, beyond))
         if point is None or beyond is not None:
@@ -220,15 +220,10 @@ class Branch(Iterator[BranchPoint]):
 
     def _edge(self) -> Point | None:
         """The point at the end of the allowed range, once, where the branch leaves."""
-        outside = self._curve.outside
-        if self._ended or self.result != LEFT_RANGE or outside is None:
+        if self._ended or self.result != LEFT_RANGE:
             return None
         self._ended = True
-        last = self._curve.points[-1]
-        edge = self._within[int(outside.u[-1] > self._within[1])]
-        if abs(edge - last.u[-1]) < _padding(edge):
-            return None
-        return _crossing(self._curve, last, outside, edge)
+        return edge_of(self._curve, self._curve.points[-1], self._within)
 
     def _smallest_period(self) -> int:
         """Smallest period of the first point; the requested one where there is none."""
@@ -309,10 +304,21 @@ def follow_cycle(
         start,
         direction=direction,
         settings=settings,
-        inside=lambda u: _within(u[-1], low, high),
+        inside=lambda u: in_range(u[-1], low, high),
         scales=scales,
     )
     return Branch(problem, curve, within)
+
+
+def edge_of(curve: Curve, last: Point, within: tuple[float, float]) -> Point | None:
+    """The point on the edge of a range that a curve has left after `last`."""
+    outside = curve.outside
+    if curve.result != LEFT_RANGE or outside is None:
+        return None
+    edge = within[int(outside.u[-1] > within[1])]
+    if abs(edge - last.u[-1]) < _padding(edge):
+        return None
+    return _crossing(curve, last, outside, edge)
 
 
 def _crossing(curve: Curve, a: Point, b: Point, edge: float) -> Point | None:
@@ -345,7 +351,7 @@ def _is_between(curve: Curve, a: Point, b: Point, candidate: Point) -> bool:
     return place is not None and bool(turn < LARGEST_TURN)
 
 
-def _within(value: float, low: float, high: float) -> bool:
+def in_range(value: float, low: float, high: float) -> bool:
     return bool(low - _padding(low) <= value <= high + _padding(high))
 
 

@@ -138,6 +138,16 @@ class Problem(eqx.Module):
         """
         return self.iterate(x, {**self.parameters, self.free: value}, self.period)
 
+    def next(self, x: Float[Array, " d"], value) -> Float[Array, " d"]:
+        """The state one step later, f.
+
+        Args:
+            x: coordinates, (d,).
+            value: of the free parameter.
+        """
+        parameters = {**self.parameters, self.free: value}
+        return self.ravel(self.map(self.unravel(x), parameters))
+
     def iterate(self, x: Float[Array, " d"], parameters: dict, times):
         """f, `times` times (traced); an orbit that has become infinite stays so.
 
@@ -148,7 +158,7 @@ class Problem(eqx.Module):
         """
 
         def body(_, x):
-            after = ravel_pytree(self.map(self.unravel(x), parameters))[0]
+            after = self.ravel(self.map(self.unravel(x), parameters))
             return jnp.where(jnp.any(jnp.isinf(x)), x, after)
 
         return jax.lax.fori_loop(0, times, body, x)

@@ -1,0 +1,179 @@
+r"""Newton for all points of a cycle at once (docs/theory/continuation.md, section 8).
+
+The k points of a cycle of the map f are a zero of
+
+    $G_i = f(x_i, p) - x_{i+1}$,  i = 0 .. k - 1,   $x_k = x_0 + s$
+
+with s the whole turns that angles advance in one period, zero for others.  Its Jacobian
+holds $A_i = D_x f(x_i)$, each beside -1, cyclic, and a column $f_p(x_i)$.  No product of
+the $A_i$ is formed: orthogonal transformations take $x_1 .. x_{k-1}$ out of one pair of
+equations after another (S. J. Wright, SIAM J. Sci. Stat. Comput. 13, 742 (1992)), and
+what is left are d equations in $x_0$ and p, whose kernel is the tangent of the branch.
+
+    x_i   points (k, d)            `orbit`
+    s     (d,)                     `shift`
+    A_i, f_p                       `blocks` (k, d, d + 1)
+"""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+
+from statmech_attn.dynamics.continuation.arclength import (
+    Correction,
+    judge,
+    Method,
+    Point,
+    Scaled,
+)
+from statmech_attn.dynamics.continuation.problem import Problem
+
+
+class Orbit(eqx.Module):
+    """G of u, all points and then the free parameter, (k d + 1,) -> (k d,)."""
+
+    problem: Problem
+    shift: Float[Array, " d"]
+
+    def __call__(self, u: Float[Array, " n+1"]) -> Float[Array, " n"]:
+        points = u[:-1].reshape(-1, self.shift.size)
+        after = jax.vmap(partial(self.problem.next, value=u[-1]))(points)
+        ahead = jnp.roll(points, -1, axis=0).at[-1].add(self.shift)
+        return (after - ahead).reshape(-1)
+
+    def blocks(self, u: Float[Array, " n+1"]) -> Float[Array, "k d d+1"]:
+        """Derivatives of the map at every point, in the point and the parameter."""
+        points = u[:-1].reshape(-1, self.shift.size)
+        derivatives = jax.jacfwd(self.problem.next, argnums=(0, 1))
+        at_points, in_value = jax.vmap(derivatives, (0, None))(points, u[-1])
+        return jnp.concatenate([at_points, in_value[..., None]], axis=-1)
+
+
+def _eliminate(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
+    """The equations after the points have been taken out, and how they were."""
+    d = blocks.shape[1]
+    one, none = jnp.eye(d), jnp.zeros((d, d))
+
+    def remove(above, row):
+        block, value = row
+        first, last, rest = above  # of x_0, of x_i, and of (p, right-hand side)
+        below = jnp.column_stack([block[:, d], value])
+        turn, triangle = jnp.linalg.qr(jnp.vstack([last, block[:, :d]]), "complete")
+        others = jnp.vstack(
+            [jnp.hstack([first, none, rest]), jnp.hstack([none, -one, below])]
+        )
+        turned = turn.T @ others
+        sign = jnp.sign(jnp.linalg.det(turn) * jnp.prod(jnp.diag(triangle)))
+        left = turned[d:, :d], turned[d:, d : 2 * d], turned[d:, 2 * d :]
+        return left, (triangle[:d], turned[:d], sign)
+
+    rest = jnp.column_stack([blocks[0, :, d], values[0]])
+    start = blocks[0, :, :d], -one, rest
+    (first, last, rest), taken = jax.lax.scan(remove, start, (blocks[1:], values[1:]))
+    return jnp.column_stack([first + last, rest]), taken
+
+
+def _solve(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
+    """A solution of the linearised equations, their kernel, and its orientation.
+
+    Returns:
+        both (k d + 1,), and the sign of det (DG; kernel).
+    """
+    d = blocks.shape[1]
+    left, (triangles, turned, signs) = _eliminate(blocks, values)
+    basis, triangle = jnp.linalg.qr(left[:, : d + 1].T, "complete")
+    inner = solve_triangular(triangle[:d], left[:, d + 1], trans="T")
+    ends = jnp.column_stack([basis[:, :d] @ inner, basis[:, d]])
+    first, last = ends[:d], ends[d]
+
+    def back(ahead, row):
+        triangle, turned = row
+        known = jnp.outer(turned[:, 2 * d + 1], jnp.array([1.0, 0.0]))
+        known -= turned[:, :d] @ first + turned[:, d : 2 * d] @ ahead
+        known -= jnp.outer(turned[:, 2 * d], last)
+        point = solve_triangular(triangle, known)
+        return point, point
+
+    points = jax.lax.scan(back, first, (triangles, turned), reverse=True)[1]
+    particular, kernel = jnp.concatenate(
+        [first, *[points.reshape(-1, 2)], last[None]]
+    ).T
+    square = jnp.vstack([left[:, : d + 1], basis[:, d]])
+    sign = jnp.prod(signs) * jnp.linalg.slogdet(square)[0]
+    return particular, kernel / jnp.linalg.norm(kernel), sign
+
+
+@jax.jit
+def solution(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
+    """A solution of the linearised equations, (k d + 1,)."""
+    return _solve(blocks, values)[0]
+
+
+@eqx.filter_jit
+def correct_orbit(
+    residual: Scaled, guess: Float[Array, " n+1"], row, tolerance, max_iterations
+) -> Correction:
+    """`arclength.correct` for all points of a cycle; `jacobian` are its `blocks`.
+
+    Args:
+        residual: `Orbit` with units of length, one for all coordinates of points.
+        guess: point to begin from, in these units.
+        row: direction that is held.
+        tolerance: of the last correction.
+        max_iterations: largest number of Newton steps.
+    """
+    orbit, scales = residual.residual, residual.scales
+    units = columns_of(scales, orbit.shift.size)
+
+    def linearised(w):
+        value, blocks = residual(w), orbit.blocks(scales * w) * units
+        shape = blocks.shape[:2]
+        return value, blocks, _solve(blocks / units[0], value.reshape(shape) / units[0])
+
+    def improve(carry):
+        w, _, iterations, _ = carry
+        _, _, (step, kernel, _) = linearised(w)
+        along = (row @ (w - guess) - row @ step) / (row @ kernel)
+        step = step + along * kernel
+        sound = jnp.all(jnp.isfinite(step))
+        size = jnp.linalg.norm(step) / (1 + jnp.linalg.norm(w))
+        return jnp.where(sound, w - step, w), size, iterations + 1, sound
+
+    def unfinished(carry):
+        _, size, iterations, sound = carry
+        return sound & (size > tolerance) & (iterations < max_iterations)
+
+    start = (guess, jnp.array(jnp.inf), jnp.array(0), jnp.array(True))
+    w, size, iterations, sound = jax.lax.while_loop(unfinished, improve, start)
+    value, blocks, (_, kernel, _) = linearised(w)
+    tangent = kernel * jnp.where(row @ kernel < 0, -1.0, 1.0)
+    reached = sound & (size <= tolerance) & jnp.all(jnp.isfinite(tangent))
+    code = judge(value, blocks, reached)
+    return Correction(w, tangent, blocks, size, iterations, code)
+
+
+def columns_of(scales, dimension: int):
+    """Units of the columns of a block, from those of all coordinates."""
+    return jnp.append(jnp.full(dimension, scales[0]), scales[-1])
+
+
+def shooting(dimension: int) -> Method:
+    """How curves of cycles of so many coordinates are corrected."""
+    columns = lambda scales: np.asarray(columns_of(scales, dimension))
+    return Method(correct_orbit, _orientation, columns, False)
+
+
+def _orientation(point: Point) -> float:
+    """Sign of det (DG; t)."""
+    return float(_oriented(jnp.asarray(point.jacobian), jnp.asarray(point.tangent)))
+
+
+@jax.jit
+def _oriented(blocks, tangent):
+    _, kernel, sign = _solve(blocks, jnp.zeros(blocks.shape[:2]))
+    return sign * jnp.sign(kernel @ tangent)
