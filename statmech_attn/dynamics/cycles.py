@@ -292,7 +292,7 @@ class Reading(NamedTuple):
     def apart(self) -> np.ndarray:
         """Whether (n) moduli that are not parted by a span are far apart."""
         gaps = np.abs(np.diff(np.where(np.isfinite(self.logs), self.logs, 0.0), axis=1))
-        return ((gaps > APART) & (self.errors[:, :-1] > OPEN)).any(axis=1)
+        return np.any((gaps > APART) & (self.errors[:, :-1] > OPEN), axis=1)
 
     def multipliers(self, ends: np.ndarray) -> np.ndarray:
         """ln mu (2, n, k'), ln|mu| and angles, of blocks that end after the marked

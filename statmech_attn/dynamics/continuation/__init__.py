@@ -59,6 +59,11 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.continuation.extended_systems import (
         CRITICAL as CRITICAL,
     )
+    from statmech_attn.dynamics.continuation.greene import (
+        critical_parameter as critical_parameter,
+        CriticalParameter as CriticalParameter,
+        greene_residue as greene_residue,
+    )
     from statmech_attn.dynamics.continuation.long_cycles import (
         find_long_cycle as find_long_cycle,
         follow_long_cycle as follow_long_cycle,
@@ -76,6 +81,10 @@ if TYPE_CHECKING:
         LEFT_RANGE as LEFT_RANGE,
         NOT_CONVERGED as NOT_CONVERGED,
         RESULTS as RESULTS,
+    )
+    from statmech_attn.dynamics.continuation.saved_points import (
+        at_point as at_point,
+        Start as Start,
     )
     from statmech_attn.dynamics.continuation.sensitivity import (
         multipliers_at as multipliers_at,

@@ -131,7 +131,11 @@ class CriticalCurve(Iterator[CriticalPoint]):
     def to_dataset(self) -> xr.Dataset:
         """The points that were found so far."""
         points = [point.to_dataset() for point in self.points]
-        return xr.concat(points, "point", combine_attrs="override")
+        dataset = xr.concat(points, "point", combine_attrs="override")
+        for name, values in zip(self.parameters, dataset["value"].values.T):
+            words = Variable(name, "", f"parameter {name}").attributes()
+            dataset[name] = ("point", values, words)
+        return dataset
 
     @property
     def reason(self) -> str:

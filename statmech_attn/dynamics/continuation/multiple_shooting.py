@@ -4,11 +4,12 @@ The k points of a cycle of the map f are a zero of
 
     $G_i = f(x_i, p) - x_{i+1}$,  i = 0 .. k - 1,   $x_k = x_0 + s$
 
-with s the whole turns that angles advance in one period, zero for others.  Its Jacobian
-holds $A_i = D_x f(x_i)$, each beside -1, cyclic, and a column $f_p(x_i)$.  No product of
-the $A_i$ is formed: orthogonal transformations take $x_1 .. x_{k-1}$ out of one pair of
-equations after another (S. J. Wright, SIAM J. Sci. Stat. Comput. 13, 742 (1992)), and
-what is left are d equations in $x_0$ and p, whose kernel is the tangent of the branch.
+with s the whole turns that angles advance in one period, zero for others.  Its
+Jacobian holds $A_i = D_x f(x_i)$, each beside -1, cyclic, and a column $f_p(x_i)$.  No
+product of the $A_i$ is formed: orthogonal transformations take $x_1 .. x_{k-1}$ out of
+one pair of equations after another (S. J. Wright, SIAM J. Sci. Stat. Comput. 13, 742
+(1992)), and what is left are d equations in $x_0$ and p, whose kernel is the tangent of
+the branch.
 
     x_i   points (k, d)            `orbit`
     s     (d,)                     `shift`
@@ -16,6 +17,7 @@ what is left are d equations in $x_0$ and p, whose kernel is the tangent of the 
 """
 
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -127,7 +129,8 @@ def correct_orbit(
         tolerance: of the last correction.
         max_iterations: largest number of Newton steps.
     """
-    orbit, scales = residual.residual, residual.scales
+    orbit: Any = residual.residual
+    scales = residual.scales
     units = columns_of(scales, orbit.shift.size)
 
     def linearised(w):
