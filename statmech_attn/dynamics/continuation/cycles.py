@@ -13,7 +13,13 @@ from jaxtyping import Array, Complex, Float, PyTree
 from statmech_attn import presentation
 from statmech_attn.dynamics.continuation.arclength import correct
 from statmech_attn.dynamics.continuation.problem import Problem
-from statmech_attn.dynamics.continuation.results import CONVERGED, RESULTS
+from statmech_attn.dynamics.continuation.results import (
+    CONVERGED,
+    NOT_CONVERGED,
+    RESULTS,
+)
+from statmech_attn.dynamics.cycles import HIDDEN
+from statmech_attn.dynamics.frames import EPS
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.labels import Variable
 
@@ -87,7 +93,8 @@ def find_cycle(
 
     Returns:
         The cycle, its smallest period and its multipliers; `result` states whether
-        Newton converged.
+        Newton converged.  It has not where rounding hides the multipliers, beyond 4e14:
+        `find_long_cycle` solves for all points then, in a hundred times the time.
 
     Example:
         >>> import jax.numpy as jnp
@@ -111,7 +118,10 @@ def find_cycle(
         jnp.asarray(settings.max_iterations),
     )
     u, jacobian = np.asarray(correction.u), np.asarray(correction.jacobian)
-    sound = int(correction.code) == CONVERGED
+    code = int(correction.code)
+    if code == CONVERGED and EPS * np.abs(jacobian[:, :-1]).max() > HIDDEN:
+        code = NOT_CONVERGED  # any point looks like a cycle: steps are below rounding
+    sound = code == CONVERGED
     return Cycle(
         x=u[:-1],
         value=float(value),
@@ -120,7 +130,7 @@ def find_cycle(
         multipliers=multipliers(jacobian)
         if sound
         else np.full(u.size - 1, np.nan + 0j),
-        result=int(correction.code),
+        result=code,
         iterations=int(correction.iterations),
     )
 

@@ -36,7 +36,8 @@ from statmech_attn.dynamics.continuation.multiple_shooting import (
 )
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CONVERGED, RESULTS
-from statmech_attn.dynamics.cycles import cycle_spectrum, CycleSpectrum, ROUNDS
+from statmech_attn.dynamics.cycles import cycle_spectrum, ROUNDS
+from statmech_attn.dynamics.finite_exponents import finite_exponents
 from statmech_attn.dynamics.frames import EPS
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.dynamics.systems import System
@@ -196,13 +197,15 @@ class _AlongOrbit(eqx.Module):
         return index, points[index] + after - jax.lax.stop_gradient(after)
 
 
-def _spectrum(problem: Problem, orbit: np.ndarray, value: float) -> CycleSpectrum:
-    points = jnp.asarray(orbit)
-    return cycle_spectrum(
-        System(_AlongOrbit(problem)),
-        (jnp.array(0), points[0]),
-        (points, jnp.asarray(value)),
-        period=len(points),
+def _along(problem: Problem, orbit: np.ndarray, value: float):
+    """Spectra of this cycle, as a function of its points."""
+    system = System(_AlongOrbit(problem))
+    at = lambda points: ((jnp.array(0), points[0]), (points, jnp.asarray(value)))
+    state, parameters = at(jnp.asarray(orbit))
+    rank = finite_exponents(system.at(parameters), state)
+    system = System(_AlongOrbit(problem), rank=rank)
+    return lambda orbit: cycle_spectrum(
+        system, *at(jnp.asarray(orbit)), period=len(orbit)
     )
 
 
@@ -220,10 +223,11 @@ def _read(problem: Problem, point: Point, code: int) -> LongCycle:
     orbit, value = point.u[:-1].reshape(k, d), float(point.u[-1])
     logs = angles = error = np.full(d, np.nan)
     if code == CONVERGED:
-        spectrum = _spectrum(problem, orbit, value)
+        along = _along(problem, orbit, value)
+        spectrum = along(orbit)
         logs, angles = k * spectrum.exponents, spectrum.angles
         moved = [
-            _spectrum(problem, orbit + kick[:-1].reshape(k, d), value).exponents
+            along(orbit + kick[:-1].reshape(k, d)).exponents
             for kick in _noise(point, k, d)
         ]
         gaps = np.abs(np.subtract(moved, spectrum.exponents))

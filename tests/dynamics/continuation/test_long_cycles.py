@@ -51,8 +51,7 @@ def test_a_thousand_points_of_the_logistic_map_at_its_end():
     assert abs(cycle.log_moduli[0] - k * np.log(2)) < 3 * cycle.error[0] < 1e-7
     sign = np.prod(np.sign(1 - 2 * exact))
     assert cycle.angles[0] == (0.0 if sign > 0 else np.pi)
-    one = find_cycle(problem, away[0], 4.0)  # where it is, within rounding, it says
-    assert abs(np.log(np.abs(one.multipliers[0])) - k * np.log(2)) > 0.1
+    assert not find_cycle(problem, away[0], 4.0).converged
 
 
 def test_all_multipliers_of_a_thousand_points():
