@@ -22,7 +22,7 @@ def whole(blocks):
 def test_solution_kernel_and_orientation_are_those_of_the_whole_matrix():
     """Backward stable: errors are condition times rounding; signs change together."""
     rng, signs, solve = np.random.default_rng(0), [], jax.jit(_solve)
-    for _ in range(8):
+    for _ in range(60):  # factors change sign in few
         blocks = rng.standard_normal((5, 3, 4)) * np.array([30.0, 1.0, 0.01, 1.0])
         values = rng.standard_normal((5, 3))
         matrix = whole(blocks)
