@@ -16,7 +16,7 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import ArrayLike, Float, Int
+from jaxtyping import Float, Int
 from scipy.optimize import newton
 
 from statmech_attn import presentation
@@ -90,7 +90,7 @@ class CriticalParameter(eqx.Module):
 def critical_parameter(
     problem: Problem,
     parameter: str,
-    cycles: Sequence[tuple[ArrayLike, ArrayLike]],
+    cycles: Sequence[tuple[np.ndarray, Sequence[float]]],
     guess: float,
 ) -> CriticalParameter:
     """Critical value of a parameter at which a torus breaks up, by Greene's residue.

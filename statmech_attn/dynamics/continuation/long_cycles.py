@@ -6,7 +6,7 @@ unknown (`multiple_shooting`), and multipliers are logarithms and angles: a fram
 carried along the points (`dynamics.cycles`), each at its place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -114,7 +114,7 @@ def find_long_cycle(
     orbit: PyTree,
     value: float,
     *,
-    shift: ArrayLike = 0.0,
+    shift: ArrayLike | Sequence[float] = 0.0,
     held: int | None = None,
     settings: Settings | None = None,
 ) -> LongCycle:
@@ -376,7 +376,7 @@ def follow_long_cycle(
     orbit: PyTree,
     value: float,
     *,
-    shift: ArrayLike = 0.0,
+    shift: ArrayLike | Sequence[float] = 0.0,
     direction: ArrayLike = 1,
     within: tuple[float, float] = (-np.inf, np.inf),
     settings: Settings | None = None,
