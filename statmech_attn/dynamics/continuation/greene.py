@@ -39,6 +39,9 @@ def greene_residue(cycle: LongCycle) -> tuple[float, float]:
     Args:
         cycle: of a map of two coordinates.
 
+    Returns:
+        The residue, and what rounding does to it.
+
     Raises:
         ValueError: a map of another number of coordinates.
 
