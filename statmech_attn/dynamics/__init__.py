@@ -192,6 +192,11 @@ if TYPE_CHECKING:
         Survival as Survival,
         survival as survival,
     )
+    from statmech_attn.dynamics.unstable_cycles import (
+        CYCLE_RESULTS as CYCLE_RESULTS,
+        unstable_cycles as unstable_cycles,
+        UnstableCycles as UnstableCycles,
+    )
 
 
 lazy.attach(__name__)

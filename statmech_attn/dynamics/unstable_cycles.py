@@ -1,0 +1,595 @@
+r"""All cycles of a map up to a period, unstable or not (docs/theory/indicators.md, 8).
+
+A cycle of p steps is a closed orbit $x_{t+1} = F(x_t)$, $x_p = x_0$.  Starts are
+
+*recurrences*: pieces of p steps of a long orbit whose ends are closest; and
+*stabilising transformations*: points x of the orbit and of shorter cycles, from where
+the flow $dx/ds = C\,(F^p(x) - x)$ is followed by steps
+
+    $x' = x - (G + \beta |g| Q)^{-1} g$      $g = F^p(x) - x$, $G = DF^p(x) - 1$
+
+(Davidchack & Lai, PRE 60, 6172, 1999; Schmelcher & Diakonos, PRL 78, 4733, 1997), which
+are Newton's where g vanishes.  $C = -Q^T$ makes a cycle attract where Q is the
+orthogonal factor of its G.  At the start G is known: Q is taken of G with the signs of
+the expanding directions of $DF^p$ chosen in all $2^k$ ways (Crofts & Davidchack, SIAM
+J. Sci. Comput. 28, 1275, 2006), of which there are few in any dimension.
+
+Both end in Newton's method for all p points at once.  Its equations
+$J_t \delta_t - \delta_{t+1} = x_{t+1} - F(x_t)$ are eliminated from point to point by
+orthogonal transformations (Wright, SIAM J. Sci. Stat. Comput. 13, 742, 1992): no
+product of Jacobians is formed, and long cycles lose no digits.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, PyTree
+from scipy.spatial import KDTree
+
+from statmech_attn import presentation
+from statmech_attn.batches import batches, require_double
+from statmech_attn.dynamics import cycles
+from statmech_attn.dynamics.finite_exponents import finite_exponents
+from statmech_attn.dynamics.frames import start_frame
+from statmech_attn.dynamics.lyapunov import frame_size
+from statmech_attn.dynamics.orbits import orbit
+from statmech_attn.dynamics.systems import as_system, System, TangentSystem
+from statmech_attn.dynamics.tracing import untraced
+from statmech_attn.labels import STEP, Variable, Variables, Words
+from statmech_attn.options import require_least
+
+
+LANES = 256  # starts that are followed side by side
+SIGNED = 3  # expanding directions whose signs are chosen in all ways
+SHORTEST = 0.3, 1.3  # step where Q rules, of the attractor's size, and its base in p
+FLOW_STEPS = 100  # of a stabilised flow
+NEWTON_STEPS = 12
+LEAST = 0.01  # size of an attractor, of its distance from the origin
+LONGEST = 0.3  # step of Newton's method, of the attractor's size
+CLOSED = 1e-10  # last correction, of the attractor's size: Newton's squares it
+SAME = 1e-7  # distance of two orbits that are one, and of a point that has returned
+ALIGNED = 64  # steps that turn a frame before it is read, at least
+PATIENCE = 4  # further ones in which it gains a factor of two
+
+CYCLE_RESULTS = Words(
+    "a cycle of this period",
+    "a cycle of a part of the period",
+    "not converged",
+    "the orbit became infinite or not a number",
+)
+CYCLE, SHORTER, NOT_CONVERGED, NOT_FINITE = range(len(CYCLE_RESULTS))
+
+_ROWS = (
+    Variable("cycles", "period", "number of cycles", symbol="M_p", value="counts"),
+    Variable(
+        "starts",
+        "period result",
+        "starts by how they ended",
+        value="outcomes",
+        line=False,
+    ),
+    Variable("result", "result", "how a start ended", value="results", line=False),
+    Variable("period", "period", "period", "{unit}", "p", value="periods", line=False),
+    Variable("length", "cycle", "period of a cycle", "{unit}", "p", line=False),
+    Variable(
+        "lyapunov",
+        "cycle exponent",
+        "Lyapunov exponents of a cycle",
+        "nat / {unit}",
+        "λ_i",
+        value="exponents",
+        error="stderr",
+        line=False,
+    ),
+    Variable(
+        "sign",
+        "cycle exponent",
+        "sign of a multiplier, 0 of a complex one",
+        symbol="sgn μ",
+        value="signs",
+        line=False,
+    ),
+    Variable(
+        "point",
+        "cycle time coordinate",
+        "points of a cycle, NaN after its period",
+        symbol="x",
+        value="points",
+        line=False,
+    ),
+    Variable("hits", "cycle", "starts that ended in a cycle", symbol="n", line=False),
+    Variable(
+        "distance",
+        "cycle",
+        "largest distance of its points from the orbit",
+        symbol="δ",
+        line=False,
+    ),
+)
+VARIABLES = Variables(*(row._replace(group="") for row in _ROWS))
+
+
+class UnstableCycles(eqx.Module):
+    """Cycles of a map, each once and of its smallest period, shortest first.
+
+    Attributes:
+        length: period of each cycle, steps.
+        points: NaN after the period; a cycle begins where a generic sum of its
+            coordinates is largest.
+        exponents: ln |mu| / p of each multiplier, largest first, nats per step; -inf
+            where the map sends a direction to zero, NaN where rounding hides it.
+        stderr: what rounding does to them.
+        signs: of the multipliers; 0 of a complex pair.
+        hits: starts that ended in the cycle: where all have many, few are missing.
+        distance: of the point of the cycle that is farthest from the orbit, relative to
+            the size of the attractor; small for cycles in the attractor.
+        outcomes: starts of every period 1, 2, ... by how they ended, in the order of
+            `CYCLE_RESULTS`.
+        unit: what a step is.
+    """
+
+    length: Int[np.ndarray, " n"]
+    points: Float[np.ndarray, "n longest d"]
+    exponents: Float[np.ndarray, "n k"]
+    stderr: Float[np.ndarray, "n k"]
+    signs: Int[np.ndarray, "n k"]
+    hits: Int[np.ndarray, " n"]
+    distance: Float[np.ndarray, " n"]
+    outcomes: Int[np.ndarray, "periods results"]
+    unit: str = eqx.field(static=True, default=STEP)
+
+    _shown = _ROWS
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
+    @property
+    def periods(self) -> Int[np.ndarray, " periods"]:
+        """Periods that were searched for."""
+        return np.arange(1, len(self.outcomes) + 1)
+
+    @property
+    def results(self) -> Int[np.ndarray, " results"]:
+        """Codes of the ends of starts, `CYCLE_RESULTS`."""
+        return np.arange(len(CYCLE_RESULTS))
+
+    @property
+    def counts(self) -> Int[np.ndarray, " periods"]:
+        """Number of cycles of each period."""
+        return np.bincount(self.length, minlength=len(self.outcomes) + 1)[1:]
+
+    def where(self, chosen: np.ndarray) -> "UnstableCycles":
+        """Some of the cycles.
+
+        Args:
+            chosen: whether each is one of them, or their numbers.
+        """
+        of_each = (
+            "length",
+            "points",
+            "exponents",
+            "stderr",
+            "signs",
+            "hits",
+            "distance",
+        )
+        parts = {name: getattr(self, name)[chosen] for name in of_each}
+        return dataclasses.replace(self, **parts)
+
+
+@untraced
+def unstable_cycles(
+    system: Callable[..., PyTree] | System,
+    state: PyTree,
+    parameters: PyTree = None,
+    *,
+    period: int,
+    steps: int = 20_000,
+    transient: int = 1000,
+    recurrences: int = 1000,
+    near: Float[ArrayLike, "d n"] | None = None,
+) -> UnstableCycles:
+    """All cycles of a map up to a period, by recurrences and stabilised flows.
+
+    Where the number of cycles is not known, `hits` say how complete a list is: a
+    cycle that is missing was hit by no start, and others like it by few.
+
+    Args:
+        system: a `System`, or its step: state -> state, or with parameters
+            (state, parameters) -> state; a section, say.
+        state: where the orbit starts.
+        parameters: of the system, a tree of arrays; none when omitted.
+        period: the longest one.
+        steps: of the orbit.
+        transient: steps before it.
+        recurrences: pieces of the orbit, of every period, that are starts.
+        near: coordinates of further starts, which are needed where the orbit escapes;
+            the points of the orbit are spread in the attractor.
+
+    Returns:
+        `UnstableCycles`; periods without cycles have none.
+
+    Raises:
+        ValueError: a count below 1, or a system that is driven.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> cycles = unstable_cycles(
+        ...     lambda x: 4 * x * (1 - x), jnp.array(0.3), period=4, steps=1000)
+        >>> cycles.counts.tolist()
+        [2, 1, 2, 3]
+    """
+    require_double()
+    require_least(1, period=period, steps=steps, recurrences=recurrences)
+    require_least(0, transient=transient)
+    system = as_system(system)
+    if system.drive_period > 1:
+        raise ValueError(
+            "a driven map is seen once per period of its drive: give "
+            f"system.strobed({system.drive_period})."
+        )
+    state = jax.tree.map(jnp.asarray, state)
+    search = _Search(system, state, parameters, period, steps, transient, near)
+    for p in range(1, period + 1):
+        search.take(p, search.recurrences(p, recurrences))
+        search.take(p, search.stabilised(p))
+    return search.cycles()
+
+
+class _Search:
+    """Cycles so far, and how further starts are followed."""
+
+    def __init__(self, system, state, parameters, period, steps, transient, near):
+        self.map, self.state = system.at(parameters), state
+        self.unit, self.longest = system.unit, period
+        self.dimension = frame_size(self.map, state, None)
+        whole = dataclasses.replace(system, observe=None)
+        points = orbit(whole, state, parameters, samples=steps, transient=transient)
+        finite = np.isfinite(points).all(axis=1)
+        self.orbit = np.asarray(points)[: steps if finite.all() else np.argmin(finite)]
+        further = np.empty((0, self.dimension)) if near is None else np.asarray(near).T
+        self.first = np.concatenate([self.orbit[:: 1 + steps // LANES], further])
+        if not len(self.first):
+            raise ValueError("the orbit escapes: give starts near the cycles by near.")
+        least = LEAST * np.abs(self.first).max(axis=0)
+        size = np.maximum(np.std(self.first, axis=0), least)
+        self.size = np.where(size > 0, size, 1.0)
+        weights = 0.5 + np.sqrt(np.arange(2, self.dimension + 2)) % 1
+        self.weights = weights / self.size
+        self.known: list[_Orbits] = [
+            _Orbits(self.size, self.weights, p) for p in range(period + 1)
+        ]
+        self.outcomes = np.zeros((period, len(CYCLE_RESULTS)), int)
+
+    def recurrences(self, p: int, most: int) -> Float[np.ndarray, "n p d"]:
+        """Pieces of p steps whose ends are closest."""
+        if len(self.orbit) <= p:
+            return np.empty((0, p, self.dimension))
+        gaps = np.abs((self.orbit[p:] - self.orbit[:-p]) / self.size).max(axis=1)
+        starts = np.argsort(gaps, kind="stable")[:most]
+        return self.orbit[starts[:, None] + np.arange(p)]
+
+    def stabilised(self, p: int) -> Float[np.ndarray, "n p d"]:
+        """Pieces of p steps from the ends of stabilised flows."""
+        shorter = [x.points for q, x in enumerate(self.known) if q and p % q]
+        seeds = np.concatenate(
+            [self.first, *(x.reshape(-1, self.dimension) for x in shorter)]
+        )
+        directions = min(self.dimension, SIGNED)
+        signs = np.array(list(itertools.product((1.0, -1.0), repeat=directions)))
+        ones = np.ones((len(signs), self.dimension - directions))
+        signs = np.concatenate([signs, ones], axis=1)
+        arrays = np.repeat(seeds, len(signs), axis=0), np.tile(signs, (len(seeds), 1))
+        shortest = SHORTEST[0] / SHORTEST[1] ** p
+        fixed = (self.map, self.state, self.size, p, shortest)
+        flow = lambda *lanes: _flow(*_arrays(fixed), *lanes, longest=self.longest)
+        return _in_batches(flow, *arrays)[:, :p]
+
+    def take(self, p: int, pieces: Float[np.ndarray, "n p d"]) -> None:
+        """Newton's method from pieces of p steps; cycles that are new are kept."""
+        ended = np.isfinite(pieces).all(axis=(1, 2))
+        self.outcomes[p - 1, NOT_CONVERGED] += np.sum(~ended)
+        pieces = pieces[ended]
+        if not len(pieces):
+            return
+        padding = ((0, 0), (0, self.longest - p), (0, 0))
+        fixed = self.map, self.state, self.size, p
+        newton = lambda *lanes: _newton(*_arrays(fixed), *lanes)
+        orbits, changes = _in_batches(newton, np.pad(pieces, padding, mode="edge"))
+        orbits = orbits[:, :p]
+        finite = np.isfinite(orbits).all(axis=(1, 2))
+        closed = finite & (changes <= CLOSED)
+        periods = self._smallest(orbits)
+        codes = np.where(finite, np.where(closed, CYCLE, NOT_CONVERGED), NOT_FINITE)
+        codes = np.where(closed & (periods < p), SHORTER, codes)
+        self.outcomes[p - 1] += np.bincount(codes, minlength=len(CYCLE_RESULTS))
+        self.known[p].add(orbits[codes == CYCLE])
+
+    def _smallest(self, orbits: Float[np.ndarray, "n p d"]) -> Int[np.ndarray, " n"]:
+        """Smallest periods of closed orbits."""
+        p = orbits.shape[1]
+        periods = np.full(len(orbits), p)
+        for q in (q for q in range(p - 1, 0, -1) if p % q == 0):
+            away = np.abs((np.roll(orbits, -q, axis=1) - orbits) / self.size)
+            periods[away.max(axis=(1, 2)) < SAME] = q
+        return periods
+
+    def cycles(self) -> UnstableCycles:
+        """All cycles, with their multipliers."""
+        known = self.known[1:]
+        length = np.repeat(np.arange(1, len(known) + 1), [len(x.hits) for x in known])
+        points = np.full((len(length), self.longest, self.dimension), np.nan)
+        for p, orbits in enumerate(known, 1):
+            points[length == p, :p] = orbits.points
+        hits = np.concatenate([x.hits for x in known])
+        exponents, stderr, signs = self._spectra(length, points)
+        return UnstableCycles(
+            length=length,
+            points=points,
+            exponents=exponents,
+            stderr=stderr,
+            signs=signs,
+            hits=hits,
+            distance=self._distance(points),
+            outcomes=self.outcomes,
+            unit=self.unit,
+        )
+
+    def _distance(self, points) -> Float[np.ndarray, " n"]:
+        """Largest distances of points of cycles from the orbit."""
+        distances = np.full(points.shape[:2], -np.inf)
+        real = np.isfinite(points).all(axis=2)
+        if real.any() and len(self.orbit):
+            tree = KDTree(self.orbit / self.size)
+            distances[real] = tree.query(points[real] / self.size)[0]
+        return np.where(len(self.orbit), distances.max(axis=1), np.nan)
+
+    def _spectra(self, length, points):
+        """Exponents, errors and signs of the multipliers of all cycles."""
+        k = self.dimension
+        if not len(length):
+            return np.empty((0, k)), np.empty((0, k)), np.empty((0, k), int)
+        frame = np.asarray(start_frame(self.map, self.state, k)[1])
+        signs = np.zeros((k, len(length)), int)
+        padded = np.where(np.isnan(points), points[:, :1], points)
+
+        def once(which, vectors, frames, periods, kicks):
+            fixed = self.map, self.state, kicks
+            go_round = lambda *lanes: _go_round(*_arrays(fixed), *lanes)
+            lanes = padded[which], vectors.T, np.moveaxis(frames, -1, 0), periods
+            after = cycles.Round(
+                *(np.moveaxis(x, 0, -1) for x in _in_batches(go_round, *lanes))
+            )
+            if not kicks.any():
+                turned = np.einsum("dkn,dkn->kn", frames, after.frame)
+                signs[:, which] = np.where(np.abs(turned) > 0.99, np.sign(turned), 0)
+            return after
+
+        every, quiet = np.arange(len(length)), np.zeros((cycles.SPREAD, k, 1 + k))
+        vectors, frames = points[:, 0].T, np.repeat(frame[..., None], len(every), 2)
+        rounds = -(-ALIGNED // length)
+        frames = once(every, vectors, frames, rounds * length, quiet).frame
+        spectrum = cycles.spectra(
+            once,
+            vectors,
+            frames,
+            length,
+            k,
+            rank=finite_exponents(self.map, self.state),
+            patience=PATIENCE,
+        )
+        return spectrum.exponents.T, spectrum.stderr.T, signs.T
+
+
+class _Orbits:
+    """Different cycles of one period, and how often each was come to."""
+
+    def __init__(self, size, weights, p: int):
+        self.size, self.weights = size, weights
+        self.points = np.empty((0, p, len(size)))
+        self.hits = np.empty(0, int)
+
+    def add(self, orbits: Float[np.ndarray, "n p d"]) -> None:
+        """Count cycles that are known, and keep others."""
+        first = np.argmax(orbits @ self.weights, axis=1)
+        p = orbits.shape[1]
+        turned = (first[:, None] + np.arange(p)) % p
+        orbits = np.take_along_axis(orbits, turned[..., None], axis=1)
+        together = np.concatenate([self.points, orbits])
+        hits = np.concatenate([self.hits, np.ones(len(orbits), int)])
+        # One number of each: equal where orbits are, and rarely otherwise.
+        generic = 0.5 + np.sqrt(np.arange(2, p + 2)) % 1
+        marks = (together @ self.weights) @ (generic / generic.sum())
+        order = np.argsort(marks, kind="stable")
+        parts = np.split(order, 1 + np.flatnonzero(np.diff(marks[order]) > SAME))
+        kept = []
+        for part in parts if len(order) else []:
+            rest = np.sort(part)
+            while len(rest):
+                away = np.abs(together[rest] - together[rest[0]]) / self.size
+                same = away.max(axis=(1, 2)) < SAME
+                hits[rest[0]] = hits[rest[same]].sum()
+                kept.append(rest[0])
+                rest = rest[~same]
+        kept = np.sort(np.array(kept, int))
+        self.points, self.hits = together[kept], hits[kept]
+
+
+def _arrays(tree):
+    """Numbers as arrays, which programs do not hold fixed."""
+    number = lambda x: isinstance(x, (int, float, np.ndarray))
+    return jax.tree.map(lambda x: jnp.asarray(x) if number(x) else x, tree)
+
+
+def _in_batches(function: Callable[..., Any], *arrays: np.ndarray) -> Any:
+    """Results of a function of `LANES` rows, of all rows; the last are repeated."""
+    parts = []
+    for rows, real in batches(np.arange(len(arrays[0])), LANES):
+        results = function(*(jnp.asarray(x[rows]) for x in arrays))
+        parts.append(jax.tree.map(lambda x, real=real: np.asarray(x)[:real], results))
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
+
+def _pushed(map: TangentSystem, state, x, times):
+    """Coordinates so many steps later and the Jacobian."""
+    push = lambda _, carry: map.push(*carry)
+    lifted = map.lift(map.at(state, x))
+    lifted, jacobian = jax.lax.fori_loop(0, times, push, (lifted, jnp.eye(x.size)))
+    return map.vector(map.lower(lifted)), jacobian
+
+
+@eqx.filter_jit
+def _flow(map, state, size, p, shortest, starts, signs, *, longest):
+    """Pieces of orbits from where stabilised flows end; NaN where they do not."""
+
+    def image(x):
+        after, jacobian = _pushed(map, state, x, p)
+        return (after - x) / size, jacobian * size / size[:, None]
+
+    def one(x, signs):
+        left, stretch, right = jnp.linalg.svd(image(x)[1])
+        chosen = (left * (signs * stretch)) @ right - jnp.eye(x.size)
+        left, _, right = jnp.linalg.svd(chosen)
+        turn = left @ right
+
+        def goes_on(carry):
+            _, change, steps = carry
+            return (change > SAME) & (steps < FLOW_STEPS)
+
+        def go(carry):
+            x, _, steps = carry
+            gap, jacobian = image(x)
+            length = jnp.linalg.norm(gap)
+            slope = jacobian - jnp.eye(x.size) + length / shortest * turn
+            step = jnp.linalg.solve(slope, gap)
+            return x - size * step, jnp.linalg.norm(step), steps + 1
+
+        x, change, _ = jax.lax.while_loop(goes_on, go, (x, jnp.inf, jnp.asarray(0)))
+        return _piece(map, state, jnp.where(change <= SAME, x, jnp.nan), longest)
+
+    return jax.vmap(one)(starts, signs)
+
+
+def _piece(map: TangentSystem, state, x, length: int) -> Float[Array, "length d"]:
+    """Points of an orbit from x on."""
+
+    def step(state, _):
+        return map.step(state), map.vector(state)
+
+    return jax.lax.scan(step, map.at(state, x), None, length=length)[1]
+
+
+@eqx.filter_jit
+def _newton(map, state, size, p, pieces):
+    """Closed orbits near pieces of p steps, and the last correction."""
+
+    def step_of(x):
+        return _pushed(map, state, x, 1)
+
+    def one(points):
+        after = jnp.arange(len(points)) + 1
+        after = jnp.where(after < p, after, 0)
+
+        def goes_on(carry):
+            _, change, steps = carry
+            return (change > CLOSED) & (steps < NEWTON_STEPS)
+
+        def go(carry):
+            points, _, steps = carry
+            images, jacobians = jax.vmap(step_of)(points)
+            step = _closing(jacobians, points[after] - images, p)
+            change = jnp.max(jnp.abs(step / size))
+            step = step * jnp.minimum(1, LONGEST / change)
+            return points + step, change, steps + 1
+
+        first = (points, jnp.inf, jnp.asarray(0))
+        points, change, _ = jax.lax.while_loop(goes_on, go, first)
+        bounded = jnp.isfinite(points).all()
+        return jnp.where(bounded, points, jnp.nan), change
+
+    return jax.vmap(one)(pieces)
+
+
+def _closing(jacobians, gaps, p):
+    """The steps s with J_t s_t - s_{t+1} = gap_t and s_p = s_0; zero after p.
+
+    A s_0 + B s_t = c goes from point to point; what is eliminated comes back.
+    """
+    d = gaps.shape[1]
+    unit, zero = jnp.eye(d), jnp.zeros((d, d))
+
+    def forwards(carry, at_t):
+        first, last, right = carry
+        t, jacobian, gap = at_t
+        basis = jnp.linalg.qr(jnp.concatenate([last, jacobian]), mode="complete")[0]
+        triangle = basis.T @ jnp.concatenate([last, jacobian])
+        firsts = basis.T @ jnp.concatenate([first, zero])
+        lasts = basis.T @ jnp.concatenate([zero, -unit])
+        rights = basis.T @ jnp.concatenate([right, gap])
+        after = firsts[d:], lasts[d:], rights[d:]
+        carry = jax.tree.map(lambda x, y: jnp.where(t < p, x, y), after, carry)
+        return carry, (triangle[:d], firsts[:d], lasts[:d], rights[:d])
+
+    at_first = jacobians[0], -unit, gaps[0]
+    t = jnp.arange(1, len(gaps))
+    (first, last, right), rows = jax.lax.scan(
+        forwards, at_first, (t, jacobians[1:], gaps[1:])
+    )
+    at_start = jnp.linalg.solve(first + last, right)
+
+    def backwards(later, at_t):
+        t, (triangle, first, last, right) = at_t
+        step = jnp.linalg.solve(triangle, right - first @ at_start - last @ later)
+        later = jnp.where(t < p, step, at_start)
+        return later, jnp.where(t < p, step, 0.0)
+
+    steps = jax.lax.scan(backwards, at_start, (t, rows), reverse=True)[1]
+    return jnp.concatenate([at_start[None], steps])
+
+
+class _OnCycle(TangentSystem):
+    """A map on the points of a closed orbit: a state is a number of one and the point.
+
+    Rounding does not lead away from it.
+    """
+
+    map: TangentSystem
+    state: PyTree
+    points: Float[Array, "p d"]
+    period: Int[Array, ""]
+
+    def lift(self, state):
+        return state
+
+    def lower(self, lifted):
+        return lifted
+
+    def step(self, state):
+        t = (state[0] + 1) % self.period
+        return t, self.points[t]
+
+    def vector(self, state):
+        return state[1]
+
+    def at(self, state, vector):
+        return state[0], vector
+
+    def push(self, lifted, frame):
+        at_point = self.map.lift(self.map.at(self.state, lifted[1]))
+        return self.step(lifted), self.map.push(at_point, frame)[1]
+
+
+@eqx.filter_jit
+def _go_round(map, state, kicks, points, vectors, frames, periods):
+    """Frames that went once round cycles."""
+
+    def one(points, vector, frame, period):
+        on_cycle = _OnCycle(map, state, points, period)
+        start = (jnp.asarray(0), vector)
+        return cycles.go_round(on_cycle, start, vector, frame, kicks, period)
+
+    return jax.vmap(one)(points, vectors, frames, periods)

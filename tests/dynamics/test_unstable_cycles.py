@@ -1,0 +1,110 @@
+"""Unstable cycles: complete where their number is known, once each; multipliers."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import dynamics
+from statmech_attn.dynamics import unstable_cycles
+
+
+CAT = np.array([[2, 1], [1, 1]])
+# Hénon's map at a = 1.4, b = 0.3, cycles of the attractor with 1, 2, ... steps: Galias,
+# Int. J. Bifurcation Chaos 11, 2427 (2001), by interval arithmetic.
+HENON = [1, 1, 0, 1, 0, 2, 4, 7, 6, 10, 14, 19, 32]
+
+
+def logistic(x, p):
+    return p["r"] * x * (1 - x)
+
+
+def cat(x):
+    """No cycle comes to the border of the torus, which moves with its fixed point."""
+    return (jnp.asarray(CAT) @ x + jnp.array([0.3, 0.217])) % 1
+
+
+def henon(x):
+    return jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
+
+
+def prime(points):
+    """Numbers of cycles of 1, 2, ... steps from those of points that return."""
+    counts = []
+    for p, n in enumerate(points, 1):
+        shorter = sum(q * m for q, m in enumerate(counts, 1) if p % q == 0)
+        counts.append((n - shorter) // p)
+    return counts
+
+
+@pytest.fixture(scope="module")
+def of_logistic():
+    return unstable_cycles(logistic, jnp.array(0.3), {"r": 4.0}, period=9)
+
+
+def test_all_cycles_of_the_logistic_map_once_each(of_logistic):
+    """f^p has 2^p fixed points; multipliers are ±2^p, and 4 at zero."""
+    assert of_logistic.counts.tolist() == prime([2**p for p in range(1, 10)])
+    images = logistic(of_logistic.points[..., 0], {"r": 4.0})
+    for p, points, after in zip(
+        of_logistic.length, of_logistic.points[..., 0], images, strict=True
+    ):
+        assert after[:p] == pytest.approx(np.roll(points[:p], -1), abs=1e-14)
+        assert len(np.unique(points[:p].round(9))) == p
+    zero = of_logistic.points[:, 0, 0] < 1e-10
+    expected = np.where(zero, np.log(4), np.log(2))
+    # ln|f'| at points next to 1/2, where rounding is divided by 1 - 2 x.
+    assert of_logistic.exponents[:, 0] == pytest.approx(expected, abs=1e-11)
+    folds = np.sum(of_logistic.points[..., 0] > 0.5, axis=1)
+    assert of_logistic.signs[:, 0].tolist() == (1 - 2 * (folds % 2)).tolist()
+
+
+def test_all_cycles_of_a_cat_map():
+    """A^p - 1 maps the torus |det(A^p - 1)| times onto itself."""
+    cycles = unstable_cycles(cat, jnp.array([0.1, 0.234]), period=6)
+    power = lambda p: np.linalg.matrix_power(CAT, p) - np.eye(2)
+    points = [abs(round(np.linalg.det(power(p)))) for p in range(1, 7)]
+    assert cycles.counts.tolist() == prime(points)
+    largest = np.log((3 + np.sqrt(5)) / 2)
+    expected = np.tile([largest, -largest], (len(cycles.length), 1))
+    assert cycles.exponents == pytest.approx(expected, abs=1e-13)
+    assert (cycles.signs == 1).all()
+
+
+@pytest.mark.slow
+def test_cycles_of_henon_as_many_as_interval_arithmetic_counts():
+    cycles = unstable_cycles(henon, jnp.array([0.1, 0.2]), period=13)
+    # A fixed point is outside; 20 000 points on a set of dimension 1.26 leave gaps
+    # of 20 000^(-1/1.26) = 4e-4, wider where they are rare.
+    inside = cycles.where(cycles.distance < 0.02)
+    assert inside.counts.tolist() == HENON
+    assert len(cycles.length) == len(inside.length) + 1
+    assert cycles.hits.min() > 20
+    total = cycles.exponents.sum(axis=1)
+    assert total == pytest.approx(np.full(len(total), np.log(0.3)), abs=1e-14)
+
+
+def test_cycles_of_a_repeller_need_starts_near_it():
+    """At r = 5 almost all orbits escape; all 2^p points of cycles stay real."""
+    escaping = logistic, jnp.array(0.3), {"r": 5.0}
+    cycles = unstable_cycles(
+        *escaping, period=9, transient=0, near=np.linspace(0, 1, 8)[None]
+    )
+    assert cycles.counts.tolist() == prime([2**p for p in range(1, 10)])
+    with pytest.raises(ValueError, match="the orbit escapes"):
+        unstable_cycles(*escaping, period=9)
+
+
+def test_periods_without_cycles_are_empty_and_shorter_ones_are_told():
+    """Below the first doubling there are the two fixed points alone."""
+    cycles = unstable_cycles(
+        logistic, jnp.array(0.3), {"r": 2.5}, period=9, near=np.linspace(0, 1, 8)[None]
+    )
+    assert cycles.counts.tolist() == [2, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert cycles.outcomes[1, 1] > 0
+    assert "0 to 2 (9)" in repr(cycles)
+
+
+def test_starts_of_a_driven_map_are_refused():
+    driven = dynamics.System(lambda x: -x, drive_period=2)
+    with pytest.raises(ValueError, match=r"strobed\(2\)"):
+        unstable_cycles(driven, jnp.array(0.3), period=2)
