@@ -207,14 +207,14 @@ def unstable_cycles(
         steps: of the orbit.
         transient: steps before it.
         recurrences: pieces of the orbit, of every period, that are starts.
-        near: coordinates of further starts, which are needed where the orbit escapes;
-            the points of the orbit are spread in the attractor.
+        near: coordinates of further starts, in the region of cycles that no orbit
+            comes near; needed where the orbit escapes.
 
     Returns:
         `UnstableCycles`; periods without cycles have none.
 
     Raises:
-        ValueError: a count below 1, or a system that is driven.
+        ValueError: a count below 1, a system that is driven, or no start.
 
     Example:
         >>> import jax.numpy as jnp
@@ -249,8 +249,8 @@ class _Search:
         self.dimension = frame_size(self.map, state, None)
         whole = dataclasses.replace(system, observe=None)
         points = orbit(whole, state, parameters, samples=steps, transient=transient)
-        finite = np.isfinite(points).all(axis=1)
-        self.orbit = np.asarray(points)[: steps if finite.all() else np.argmin(finite)]
+        stays = np.isfinite(points).all()
+        self.orbit = np.asarray(points)[: steps if stays else 0]
         further = np.empty((0, self.dimension)) if near is None else np.asarray(near).T
         self.first = np.concatenate([self.orbit[:: 1 + steps // LANES], further])
         if not len(self.first):
