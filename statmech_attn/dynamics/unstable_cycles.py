@@ -45,10 +45,11 @@ from statmech_attn.labels import STEP, Variable, Variables, Words
 from statmech_attn.options import require_least
 
 
-LANES = 256  # starts that are followed side by side
+LANES = 64  # starts that are followed side by side
+SPREAD = 4  # recurrences for one start of a flow on the orbit
 SIGNED = 3  # expanding directions whose signs are chosen in all ways
 SHORTEST = 0.3, 1.3  # step where Q rules, of the attractor's size, and its base in p
-FLOW_STEPS = 100  # of a stabilised flow
+FLOW_STEPS = 50  # of a stabilised flow
 NEWTON_STEPS = 12
 LEAST = 0.01  # size of an attractor, of its distance from the origin
 LONGEST = 0.3  # step of Newton's method, of the attractor's size
@@ -190,7 +191,8 @@ def unstable_cycles(
     period: int,
     steps: int = 20_000,
     transient: int = 1000,
-    recurrences: int = 1000,
+    starts: int = 1000,
+    exponents: int | None = None,
     near: Float[ArrayLike, "d n"] | None = None,
 ) -> UnstableCycles:
     """All cycles of a map up to a period, by recurrences and stabilised flows.
@@ -206,7 +208,9 @@ def unstable_cycles(
         period: the longest one.
         steps: of the orbit.
         transient: steps before it.
-        recurrences: pieces of the orbit, of every period, that are starts.
+        starts: recurrences of every period; a quarter as many points of the orbit are
+            starts of stabilised flows, beside all points of shorter cycles.
+        exponents: how many leading exponents of each; all when omitted.
         near: coordinates of further starts, in the region of cycles that no orbit
             comes near; needed where the orbit escapes.
 
@@ -224,7 +228,7 @@ def unstable_cycles(
         [2, 1, 2, 3]
     """
     require_double()
-    require_least(1, period=period, steps=steps, recurrences=recurrences)
+    require_least(1, period=period, steps=steps, starts=starts)
     require_least(0, transient=transient)
     system = as_system(system)
     if system.drive_period > 1:
@@ -233,17 +237,21 @@ def unstable_cycles(
             f"system.strobed({system.drive_period})."
         )
     state = jax.tree.map(jnp.asarray, state)
-    search = _Search(system, state, parameters, period, steps, transient, near)
+    search = _Search(
+        system, state, parameters, period, steps, transient, starts // SPREAD, near
+    )
     for p in range(1, period + 1):
-        search.take(p, search.recurrences(p, recurrences))
+        search.take(p, search.recurrences(p, starts))
         search.take(p, search.stabilised(p))
-    return search.cycles()
+    return search.cycles(frame_size(search.map, state, exponents))
 
 
 class _Search:
     """Cycles so far, and how further starts are followed."""
 
-    def __init__(self, system, state, parameters, period, steps, transient, near):
+    def __init__(
+        self, system, state, parameters, period, steps, transient, spread, near
+    ):
         self.map, self.state = system.at(parameters), state
         self.unit, self.longest = system.unit, period
         self.dimension = frame_size(self.map, state, None)
@@ -252,7 +260,7 @@ class _Search:
         stays = np.isfinite(points).all()
         self.orbit = np.asarray(points)[: steps if stays else 0]
         further = np.empty((0, self.dimension)) if near is None else np.asarray(near).T
-        self.first = np.concatenate([self.orbit[:: 1 + steps // LANES], further])
+        self.first = np.concatenate([self.orbit[:: 1 + steps // (1 + spread)], further])
         if not len(self.first):
             raise ValueError("the orbit escapes: give starts near the cycles by near.")
         least = LEAST * np.abs(self.first).max(axis=0)
@@ -318,15 +326,15 @@ class _Search:
             periods[away.max(axis=(1, 2)) < SAME] = q
         return periods
 
-    def cycles(self) -> UnstableCycles:
-        """All cycles, with their multipliers."""
+    def cycles(self, k: int) -> UnstableCycles:
+        """All cycles, with their k largest multipliers."""
         known = self.known[1:]
         length = np.repeat(np.arange(1, len(known) + 1), [len(x.hits) for x in known])
         points = np.full((len(length), self.longest, self.dimension), np.nan)
         for p, orbits in enumerate(known, 1):
             points[length == p, :p] = orbits.points
         hits = np.concatenate([x.hits for x in known])
-        exponents, stderr, signs = self._spectra(length, points)
+        exponents, stderr, signs = self._spectra(length, points, k)
         return UnstableCycles(
             length=length,
             points=points,
@@ -348,13 +356,13 @@ class _Search:
             distances[real] = tree.query(points[real] / self.size)[0]
         return np.where(len(self.orbit), distances.max(axis=1), np.nan)
 
-    def _spectra(self, length, points):
+    def _spectra(self, length, points, k: int):
         """Exponents, errors and signs of the multipliers of all cycles."""
-        k = self.dimension
         if not len(length):
             return np.empty((0, k)), np.empty((0, k)), np.empty((0, k), int)
-        frame = np.asarray(start_frame(self.map, self.state, k)[1])
-        signs = np.zeros((k, len(length)), int)
+        columns = min(k + 1, self.dimension)
+        frame = np.asarray(start_frame(self.map, self.state, columns)[1])
+        signs = np.zeros((columns, len(length)), int)
         padded = np.where(np.isnan(points), points[:, :1], points)
 
         def once(which, vectors, frames, periods, kicks):
@@ -369,7 +377,8 @@ class _Search:
                 signs[:, which] = np.where(np.abs(turned) > 0.99, np.sign(turned), 0)
             return after
 
-        every, quiet = np.arange(len(length)), np.zeros((cycles.SPREAD, k, 1 + k))
+        every = np.arange(len(length))
+        quiet = np.zeros((cycles.SPREAD, self.dimension, 1 + columns))
         vectors, frames = points[:, 0].T, np.repeat(frame[..., None], len(every), 2)
         rounds = -(-ALIGNED // length)
         frames = once(every, vectors, frames, rounds * length, quiet).frame
@@ -382,7 +391,7 @@ class _Search:
             rank=finite_exponents(self.map, self.state),
             patience=PATIENCE,
         )
-        return spectrum.exponents.T, spectrum.stderr.T, signs.T
+        return spectrum.exponents.T, spectrum.stderr.T, signs[:k].T
 
 
 class _Orbits:
