@@ -57,6 +57,7 @@ from gallery_sources import (
     THEORY,
     TORUS,
     TRAINED,
+    UNSTABLE,
     UP,
     VECTORS,
     WIDE,
@@ -160,6 +161,7 @@ DYNAMICS = (
     ),
     Row("chaos_indicators", [INDICATORS]),
     Row("covariant_vectors", [VECTORS]),
+    Row("unstable_cycles", [UNSTABLE]),
     Row("plane_basins", [ON_PLANE]),
     Row(
         "finite_size",

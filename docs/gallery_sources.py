@@ -152,6 +152,13 @@ def write_vectors(path: Path) -> None:
     write_result(path, vectors)
 
 
+def write_cycles(path: Path) -> None:
+    """Cycles of Hénon's map, those in its attractor."""
+    henon = lambda x: jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
+    cycles = dynamics.unstable_cycles(henon, jnp.array([0.1, 0.2]), period=13)
+    write_result(path, cycles.where(cycles.distance < 0.02))
+
+
 def write_plane(path: Path) -> None:
     """Basins of Newton's method for the roots of z^3 = 1."""
 
@@ -331,6 +338,7 @@ ABLATED = Made(
     write_ablation,
 )
 VECTORS = Made("vectors.h5", "# vectors.h5: see the page on attractors", write_vectors)
+UNSTABLE = Made("cycles.h5", "# cycles.h5: see the page on attractors", write_cycles)
 ON_PLANE = Made("plane.h5", "# plane.h5: see the page on attractors", write_plane)
 SEVERAL_SETS = Made(
     "sets.h5",

@@ -307,6 +307,8 @@ KINDS = Rows(
             "running-lyapunov": "files.rows:RUNNING_LYAPUNOV",
             "chaos-indicators": "files.rows:CHAOS_INDICATORS",
             "covariant-vectors": "files.rows:COVARIANT_VECTORS",
+            "unstable-cycles": "files.rows:UNSTABLE_CYCLES",
+            "cycle-expansion": "files.rows:CYCLE_EXPANSION",
             "plane-basins": "files.rows:PLANE_BASINS",
             "benchmark": "files.rows:BENCHMARK",
         }

@@ -368,7 +368,8 @@ class _Search:
         def once(which, vectors, frames, periods, kicks):
             fixed = self.map, self.state, kicks
             go_round = lambda *lanes: _go_round(*_arrays(fixed), *lanes)
-            lanes = padded[which], vectors.T, np.moveaxis(frames, -1, 0), periods
+            lanes = padded[which], length[which], vectors.T
+            lanes = *lanes, np.moveaxis(frames, -1, 0), periods
             after = cycles.Round(
                 *(np.moveaxis(x, 0, -1) for x in _in_batches(go_round, *lanes))
             )
@@ -593,12 +594,12 @@ class _OnCycle(TangentSystem):
 
 
 @eqx.filter_jit
-def _go_round(map, state, kicks, points, vectors, frames, periods):
-    """Frames that went once round cycles."""
+def _go_round(map, state, kicks, points, lengths, vectors, frames, steps):
+    """Frames that went round cycles."""
 
-    def one(points, vector, frame, period):
+    def one(points, period, vector, frame, steps):
         on_cycle = _OnCycle(map, state, points, period)
         start = (jnp.asarray(0), vector)
-        return cycles.go_round(on_cycle, start, vector, frame, kicks, period)
+        return cycles.go_round(on_cycle, start, vector, frame, kicks, steps)
 
-    return jax.vmap(one)(points, vectors, frames, periods)
+    return jax.vmap(one)(points, lengths, vectors, frames, steps)

@@ -117,6 +117,7 @@ if TYPE_CHECKING:
         spectra,
         trajectory_windows,
     )
+    from statmech_attn.plotting.unstable_cycles import unstable_cycles
 
 
 __all__ = [
@@ -204,6 +205,7 @@ __all__ = [
     "trajectory_windows",
     "two_times",
     "Unread",
+    "unstable_cycles",
     "variance_against_examples",
 ]
 lazy.attach(__name__)

@@ -11,6 +11,7 @@ from statmech_attn.dynamics import (
     CovariantVectors,
     PHASES,
     SignalPropagation,
+    UnstableCycles,
     wilson,
 )
 from statmech_attn.dynamics.continuation import KINDS
@@ -513,6 +514,23 @@ def directed() -> xr.Dataset:
     angles = random.uniform(0.001, np.pi / 2, 400)
     return CovariantVectors(
         exponents, 0.01 + 0 * exponents, angles, circle, vectors, split=1, piece=4
+    ).to_dataset()
+
+
+@pytest.fixture
+def cyclic() -> xr.Dataset:
+    """A fixed point, and a cycle of two steps, of a map of two coordinates."""
+    points = np.array([[[0.6, 0.2], [np.nan, np.nan]], [[0.9, -0.1], [-0.4, 0.3]]])
+    exponents = np.array([[0.6, -1.8], [0.5, -1.7]])
+    return UnstableCycles(
+        length=np.array([1, 2]),
+        points=points,
+        exponents=exponents,
+        stderr=1e-12 + 0 * exponents,
+        signs=np.array([[-1, 1], [-1, -1]]),
+        hits=np.array([30, 10]),
+        distance=np.array([0.01, 0.02]),
+        outcomes=np.array([[30, 0, 2, 0], [10, 18, 3, 1]]),
     ).to_dataset()
 
 

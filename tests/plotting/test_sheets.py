@@ -76,6 +76,7 @@ PANELS = {  # of every function, for the data that it is given here
     "sweep_samples": (1, "swept"),
     "training": (3, "trained"),
     "trajectory_windows": (6, "orbits"),
+    "unstable_cycles": (2, "cyclic"),
     "two_times": (2, "growing"),
 }
 

@@ -77,6 +77,18 @@ COVARIANT_VECTORS = Kind(
     pictures="covariant_vectors",
     rows="covariant_exponent",
 )
+UNSTABLE_CYCLES = Kind(
+    "unstable-cycles",
+    variables="statmech_attn.dynamics.unstable_cycles:VARIABLES",
+    pictures="unstable_cycles",
+    rows="cycle",
+    padding="point",
+)
+CYCLE_EXPANSION = Kind(
+    "cycle-expansion",
+    variables="statmech_attn.dynamics.cycle_expansion:VARIABLES",
+    rows="order",
+)
 PLANE_BASINS = Kind(
     "plane-basins",
     variables="statmech_attn.dynamics.plane_basins:VARIABLES",
