@@ -26,7 +26,6 @@ jaxtyping.install_import_hook(
             "dmft",
             "dynamics.basin_borders",
             "dynamics.covariant_vectors",
-            "dynamics.cycle_expansion",
             "dynamics.dimension",
             "dynamics.evidence",
             "dynamics.finite_time",
