@@ -9,8 +9,8 @@ from statmech_attn.dynamics import unstable_cycles
 
 
 CAT = np.array([[2, 1], [1, 1]])
-# Hénon's map at a = 1.4, b = 0.3, cycles of the attractor with 1, 2, ... steps: Galias,
-# Int. J. Bifurcation Chaos 11, 2427 (2001), by interval arithmetic.
+# Hénon's map at a = 1.4, b = 0.3, cycles of the attractor with 1, 2, ... steps: counted
+# over all sequences of symbols by the flow of Biham & Wenzel, PRL 63, 819 (1989).
 HENON = [1, 1, 0, 1, 0, 2, 4, 7, 6, 10, 14, 19, 32]
 
 
@@ -71,7 +71,7 @@ def test_all_cycles_of_a_cat_map():
 
 
 @pytest.mark.slow
-def test_cycles_of_henon_as_many_as_interval_arithmetic_counts():
+def test_cycles_of_henon_as_many_as_sequences_of_symbols_give():
     cycles = unstable_cycles(henon, jnp.array([0.1, 0.2]), period=13)
     # A fixed point is outside; 20 000 points on a set of dimension 1.26 leave gaps
     # of 20 000^(-1/1.26) = 4e-4, wider where they are rare.
