@@ -18,11 +18,16 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PyTree
 
+from statmech_attn.batches import add_up
 from statmech_attn.dynamics.lyapunov import BLOCKS, lyapunov_spectrum, Spectrum
 from statmech_attn.dynamics.systems import call, require_like, System
 
 
 UNIT_OF_TIME = "unit of time"
+METHOD = diffrax.Dopri8.tableau
+WEIGHTS = METHOD.b_sol[:-1].tolist()  # of the slopes; the last serves the error alone
+STAGES = [(0.0, [])]  # time of each in units of the step, and weights of those before
+STAGES += [(float(c), a.tolist()) for c, a in zip(METHOD.c[:-1], METHOD.a_lower)]
 
 
 class Flow(eqx.Module):
@@ -200,26 +205,34 @@ def _steps(field, start: float, time: float, substeps: int):
             "time must be > 0 and finite, and substeps >= 1; "
             f"got {time:g} and {substeps}."
         )
-    term = diffrax.ODETerm(field)
-    solver, adjoint = diffrax.Dopri8(), diffrax.ForwardMode()
     dt = time / substeps
 
     def step(x, parameters=None):
-        # A solver would broadcast what the field returns.
+        # A step would broadcast what the field returns.
         require_like(jax.eval_shape(field, start, x, parameters), x, "field")
-        solution = diffrax.diffeqsolve(
-            term,
-            solver,
-            start,
-            start + time,
-            dt,
-            x,
-            parameters,
-            adjoint=adjoint,
-            max_steps=substeps + 1,
-            throw=False,
-        )
-        assert solution.ys is not None
-        return solution.ys[-1]
+        one = lambda i, x: solver_step(field, start + i * dt, x, parameters, dt)
+        return jax.lax.fori_loop(0, substeps, one, x)
 
     return step
+
+
+def solver_step(field, t, x, parameters, h) -> Float[Array, " d"]:
+    """One step of length h, of either sign, by Dormand-Prince 8.
+
+    Its stages are written out: in a loop over them, as diffrax has it for any method,
+    every stage adds up all others, and of a few coordinates a step took 18 times as
+    long (docs/theory/indicators.md, section 1).
+
+    Args:
+        field: of (time, state, parameters).
+        t: time before the step.
+        x: state before it.
+        parameters: of the field.
+        h: length of the step.
+    """
+    slopes: list[Array] = []
+    weighted = lambda row: add_up(a * k for a, k in zip(row, slopes) if a)
+    for c, row in STAGES:
+        moved = x + h * weighted(row) if slopes else x
+        slopes.append(field(t + c * h, moved, parameters))
+    return x + h * weighted(WEIGHTS)

@@ -8,8 +8,9 @@ g(x) = 0, and n the gradient of g where it is crossed, the map and its derivativ
 (Parker & Chua, *Practical Numerical Algorithms for Chaotic Systems*, 1989, ch. 2 and
 D).  The flow takes the fixed steps of `flows`, and the crossing is the root h of
 g(Phi_h(y)) for the last state y before it, by one step of length h of the same solver:
-a point on the section is as accurate as any other, and `custom_root` gives derivatives
-of h of any order.  States keep all coordinates, so that one multiplier is 0: DP f = 0.
+a point on the section is as accurate as any other.  Two steps of Newton's method along
+the flow from there, whose length is 0, give h its derivatives up to the third.  States
+keep all coordinates, so that one multiplier is 0: DP f = 0.
 
 The first step after a start never crosses, so that a point of the section, and points
 that rounding has put on either side of it, go on to the next crossing.
@@ -19,7 +20,6 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
-from statmech_attn.dynamics.flows import per_unit_time, UNIT_OF_TIME
+from statmech_attn.dynamics.flows import per_unit_time, solver_step, UNIT_OF_TIME
 from statmech_attn.dynamics.lyapunov import Spectrum
 from statmech_attn.dynamics.systems import (
     advance,
@@ -281,7 +281,7 @@ class _FlowReturn(NamedTuple):
                 f"angles must be in 0..{state.size - 1}; got {list(crosses.angles)}."
             )
         value = lambda x: crosses.value(x, parameters)
-        step = lambda x, h: _step(self.flow.field, x, parameters, h)
+        step = lambda *at: solver_step(self.flow.field, 0.0, *at)
         most = math.ceil(self.longest / dt)
 
         def goes_on(carry):
@@ -290,66 +290,67 @@ class _FlowReturn(NamedTuple):
 
         def go(carry):
             x, before, _, _, steps = carry
-            y = step(x, dt)
+            y = step(x, parameters, dt)
             after = value(y)
-            sign = crosses.sign(before, after)
+            sign = jnp.where(steps > 0, crosses.sign(before, after), 0)
             stay = lambda old, new: jnp.where(sign == 0, new, old)
             return stay(x, y), stay(before, after), sign, after, stay(steps, steps + 1)
 
-        x = step(state, dt)
-        carry = (x, value(x), jnp.asarray(0), value(x), jnp.asarray(1))
+        height = value(state)
+        carry = (state, height, jnp.asarray(0), height, jnp.asarray(0))
         x, _, sign, after, steps = jax.lax.while_loop(goes_on, go, carry)
         level = crosses.rung(sign * after) if crosses.winds else 0.0
 
-        def height(h):
-            # Without a crossing there is nothing to look for.
-            gap = sign * value(step(x, h)) - level
-            return jnp.where(sign == 0, h - dt / 2, gap)
+        def rate(x, parameters):
+            """What is left to the section, and how fast it grows along the flow."""
+            value = lambda x: crosses.value(x, parameters)
+            gap, slope = jax.jvp(value, (x,), (self.flow.field(0.0, x, parameters),))
+            return sign * gap - level, sign * slope
 
-        h = jax.lax.custom_root(
-            height, dt / 2, _bracketed(dt), lambda slope, y: y / slope(1.0)
-        )
-        x = step(x, h)
-        result = jnp.where(sign == 0, NOT_BACK, RETURNED)
-        result = jnp.where(_crossing(value, field, x), result, TANGENTIAL)
-        result = jnp.where(sign == 0, NOT_BACK, result)
+        still = jax.lax.stop_gradient((x, parameters))
+        h = _bracketed(lambda h: rate(step(*still, h), still[1]), dt, sign != 0)
+        x = step(x, parameters, h)
+        crossed = (sign != 0) & _crossing(value, field, x)
+        for _ in range(2):  # each doubles the order of what Newton's method neglects
+            gap, slope = rate(x, parameters)
+            rest = jnp.where(crossed, -gap / slope, 0.0)
+            x, h = _short_step(field, x, rest), h + rest
+        result = jnp.where(sign == 0, NOT_BACK, TANGENTIAL)
+        result = jnp.where(crossed, RETURNED, result)
         result = jnp.where(_finite(x), result, NOT_FINITE)
         for i in crosses.angles:
             x = x.at[i].add(-TURN * jnp.floor(x[i] / TURN + 0.5))
         return _returned(crosses.put(x), steps * dt + h, result)
 
 
-def _step(field, x, parameters, h):
-    """One step of length h, of either sign: a unit of time of the field times h."""
-    solver = diffrax.Dopri8(scan_kind="lax")
-    term = diffrax.ODETerm(lambda _, x, args: args[0] * field(0.0, x, args[1]))
-    args = (h, parameters)
-    first = solver.init(term, 0.0, 1.0, x, args)
-    return solver.step(term, 0.0, 1.0, x, args, first, made_jump=False)[0]
-
-
-def _bracketed(dt: float):
+def _bracketed(rate, dt: float, asked):
     """Newton's method on [0, dt], where a function crosses zero upwards."""
 
-    def solve(function, guess):
-        def goes_on(carry):
-            _, _, _, change, count = carry
-            return (abs(change) > NEARLY * dt) & (count < ITERATIONS)
+    def goes_on(carry):
+        _, _, _, change, count = carry
+        return (abs(change) > NEARLY * dt) & (count < ITERATIONS)
 
-        def improve(carry):
-            low, high, h, _, count = carry
-            value, slope = jax.jvp(function, (h,), (1.0,))
-            low, high = jnp.where(value < 0, h, low), jnp.where(value < 0, high, h)
-            newton = h - value / slope
-            inside = (newton >= low) & (newton <= high)
-            after = jnp.where(inside, newton, (low + high) / 2)
-            return low, high, after, after - h, count + 1
+    def improve(carry):
+        low, high, h, _, count = carry
+        value, slope = rate(h)
+        low, high = jnp.where(value < 0, h, low), jnp.where(value < 0, high, h)
+        newton = h - value / slope
+        inside = (newton >= low) & (newton <= high)
+        after = jnp.where(inside, newton, (low + high) / 2)
+        return low, high, after, after - h, count + 1
 
-        ends = jnp.zeros_like(guess), jnp.full_like(guess, dt)
-        carry = (*ends, guess, jnp.full_like(guess, dt), jnp.asarray(0))
-        return jax.lax.while_loop(goes_on, improve, carry)[2]
+    low, middle, high = (jnp.asarray(part * dt) for part in (0.0, 0.5, 1.0))
+    carry = low, high, middle, jnp.where(asked, dt, 0.0), jnp.asarray(0)
+    return jax.lax.while_loop(goes_on, improve, carry)[2]
 
-    return lambda function, guess: solve(function, jnp.asarray(guess))
+
+def _short_step(field, x, h):
+    """Runge-Kutta 4."""
+    first = field(x)
+    second = field(x + h / 2 * first)
+    third = field(x + h / 2 * second)
+    last = field(x + h * third)
+    return x + h / 6 * (first + 2 * second + 2 * third + last)
 
 
 def _crossing(value, field, x):

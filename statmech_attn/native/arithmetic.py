@@ -251,6 +251,13 @@ class Arithmetic:
         moved = getattr(self.builder, how)(*self.alike(x, places, type=type))
         return moved if how == "ashr" else self.select(beyond, 0, moved, type)
 
+    def in_any_lane(self, condition):
+        """Whether a condition holds in one of the lanes."""
+        if number(condition) or not isinstance(condition.type, ir.VectorType):
+            return condition
+        bits = self.builder.bitcast(condition, ir.IntType(condition.type.count))
+        return self.builder.icmp_unsigned("!=", bits, constant(0, bits.type))
+
     def invert(self, x, type):
         if number(x):
             return (not x) if type is BOOL else ~x

@@ -141,14 +141,23 @@ class Emitter(Functions):
         of_body = list(arguments[n_condition : n_condition + n_body])
         first = arguments[n_condition + n_body :]
         (predicate,) = condition[0].outvars
-        if predicate.aval.shape:
-            raise Unsupported("a loop ends at another step in each lane")
-        return self.loop(
-            body[0].outvars,
-            first,
-            lambda carry: self.run(*condition, of_condition + carry)[0].item(),
-            lambda carry: self.run(*body, of_body + carry),
-        )
+        if predicate.aval.shape not in ((), (TRACED,)):
+            raise Unsupported("a loop ends at another step in each part of a state")
+        variables, going = body[0].outvars, []
+
+        def goes_on(carry):
+            (on,) = self.run(*condition, of_condition + carry)
+            going.append(on.item())
+            return self.in_any_lane(on.item())
+
+        def turn(carry):
+            after = self.run(*body, of_body + carry)
+            if not predicate.aval.shape:
+                return after
+            kept = lambda v: lambda *x: self.select(going[-1], *x, scalar_type(v))
+            return [elementwise(kept(v), *x) for v, *x in zip(variables, after, carry)]
+
+        return self.loop(variables, first, goes_on, turn)
 
     def scan(self, equation, *arguments):
         params = equation.params

@@ -245,7 +245,9 @@ def test_planes_and_functions_are_the_same_section_in_either_direction():
     assert np.allclose(both.times[2:] + both.times[1:-1], 2 * np.pi, rtol=1e-12)
     assert np.allclose(both.points[:2], [down.points[0], up.points[0]], atol=1e-12)
     early = up.points[0] - 1e-9 * normal
-    assert np.allclose(section(circle, (normal, 0.5)).step(early), up.points[0])
+    after = section(circle, (normal, 0.5)).first_return(early)
+    assert np.allclose(after.state, up.points[0])
+    assert float(after.time) == pytest.approx(2 * np.pi, abs=1e-8)
     same = returns(section(circle, lambda u: normal @ u - 0.5), start, samples=4)
     assert np.allclose(same.points, up.points, rtol=0, atol=1e-13)
 

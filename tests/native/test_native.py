@@ -82,6 +82,25 @@ def test_integers_and_choices_are_those_of_jax():
         np.testing.assert_allclose(result, expected, rtol=1e-15, atol=1e-15)
 
 
+def test_a_loop_ends_in_every_lane_where_it_does_alone():
+    """Numbers of lanes that are done stay, as those of a lane that never begins."""
+
+    def halved(x):
+        goes_on = lambda carry: jnp.abs(carry[0]).max() > 0.1
+        halve = lambda carry: (carry[0] / 2, carry[1] + 1)
+        return jax.lax.while_loop(goes_on, halve, (x, 0))
+
+    x = np.random.default_rng(0).uniform(-1, 1, (3, 11)) * 2.0 ** np.arange(-5, 6)
+    sides = dict(in_axes=-1, out_axes=(-1, 0))
+    values, count = of_lanes(jax.vmap(halved, **sides), x)
+    assert count.tolist() == [int(halved(column)[1]) for column in x.T]
+    assert len(set(count.tolist())) > 5 and min(count) == 0
+    np.testing.assert_array_equal(values, x / 2.0**count)
+    each = jax.vmap(jax.vmap(halved, **sides), in_axes=1, out_axes=(1, 0))
+    with pytest.raises(native.Unsupported, match="another step in each part"):
+        of_lanes(each, np.ones((3, 2, 11)))
+
+
 @pytest.mark.parametrize(
     ("function", "reason"),
     [

@@ -15,7 +15,7 @@ from jax.extend.core import jaxprs_in_params
 
 from statmech_attn import dmft, studies
 from statmech_attn.dmft import extensive
-from statmech_attn.dynamics import driven_flow, flow, frames, System
+from statmech_attn.dynamics import driven_flow, flow, frames, section, System
 from statmech_attn.studies.systems.studied_system import of_system
 from statmech_attn.validation import systems
 
@@ -23,9 +23,6 @@ from statmech_attn.validation import systems
 rules = pytest.importorskip("statmech_attn.native.rules", exc_type=ImportError)
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LANES = 8
-# Loops of diffrax, which end by the time that is reached and write stages at a place
-# that is computed: flows are programs of XLA.
-OF_FLOWS = {"nonbatchable", "select_if_vmap", "unvmap_any", "vprim"}
 
 
 def names(jaxpr):
@@ -136,7 +133,7 @@ def test_maps_of_the_reference_table_are_made_of_known_operations(name):
 
 
 @pytest.mark.parametrize("name", [*FIELDS, *DRIVEN])
-def test_of_flows_only_the_loop_of_the_solver_is_unknown(name):
+def test_flows_of_the_reference_table_too(name):
     field, state = (
         getattr(systems, name),
         np.linspace(0.1, 0.5, (FIELDS | DRIVEN)[name]),
@@ -145,7 +142,13 @@ def test_of_flows_only_the_loop_of_the_solver_is_unknown(name):
         system = flow(field, time=0.1, substeps=2)
     else:
         system = driven_flow(field, period=2 * np.pi, substeps=2)
-    assert without_rule(system, side_by_side(state), None) == OF_FLOWS
+    assert without_rule(system, side_by_side(state), None) == set()
+
+
+def test_returns_to_a_section_too():
+    """Which end at another step in every lane."""
+    plane = section(flow(systems.rossler, time=0.1, substeps=2), (1, 0.0))
+    assert without_rule(plane, side_by_side(np.ones(3)), None) == set()
 
 
 @pytest.mark.parametrize("window", [0.0, 4.0])
@@ -156,7 +159,7 @@ def test_of_a_network_in_continuous_time_too(window):
         state = dmft.history(lambda age: net.output[0], window=window)
     given = {name: numbers[name] for name in ("beta", "gamma")}
     system = dmft.continuous(net, window=window)
-    assert without_rule(system, *side_by_side((state, given))) == OF_FLOWS
+    assert without_rule(system, *side_by_side((state, given))) == set()
 
 
 def test_every_system_of_the_reference_table_is_looked_at():
@@ -175,5 +178,4 @@ def test_shipped_systems_are_made_of_known_operations(path):
     studied = of_system(study, {name: getattr(x, "start", x) for name, x in values})
     params = studied.axes.at(np.zeros((LANES, len(studied.axes.shape)), int))
     state = studied.starts(params, np.zeros(LANES, int))
-    expected = OF_FLOWS if study.system.flow else set()
-    assert without_rule(studied.system, state, params) == expected
+    assert without_rule(studied.system, state, params) == set()
