@@ -75,6 +75,7 @@ class JudgedVerdict(Verdict):
     zeros: int
     quarters_of_leading: np.ndarray  # averages of the leading exponent
     criteria: Criteria
+    autonomous: bool
 
     def explain(self) -> str:
         """The sentence that explains the verdict."""
@@ -128,6 +129,7 @@ def explain(
             phase=phases[int(phase[place])],
             reasons=[text for i, text in enumerate(reasons) if told_by >> i & 1],
             criteria=verdicts.criteria,
+            autonomous=verdicts.autonomous,
             unit=verdicts.unit,
             **{name: values[place] for name, values in columns.items()},
         ).explain()
@@ -153,7 +155,21 @@ def _quasiperiodic(v: JudgedVerdict) -> str:
         f"{v.after(v.steps)} and both of its halves; the orbit does not recur; "
         f"weighted averages agree to {v.digits:.1f} digits (at least "
         f"{v.criteria.digits:g} are asked); {v.indicators} are those of a regular "
-        f"orbit; {v.frequency}"
+        f"orbit; {v.frequency}{_of_flow(v) if v.autonomous else ''}"
+    )
+
+
+def _of_flow(v: JudgedVerdict) -> str:
+    """Limit cycle or torus: one exponent is 0 along every orbit of a flow."""
+    motion, shown = "limit cycle or torus", "tells which"
+    if v.zeros > 1:
+        motion, shown = "torus", "shows a closed curve of it"
+    elif len(v.exponents) > 1:
+        motion, shown = "limit cycle", "has its period"
+    among = counted(len(v.exponents), "exponent")
+    return (
+        f"; {v.zeros} of {among} zero, and one always is along an orbit of a flow: a "
+        f"{motion}; dynamics.section {shown}"
     )
 
 

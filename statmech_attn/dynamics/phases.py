@@ -148,6 +148,7 @@ class Classification(eqx.Module):
         spectrum: Lyapunov spectrum of the last window.
         state: at the end; a longer run may start there.
         criteria: thresholds of the evidence.
+        autonomous: whether the system is a flow without a drive, seen at fixed times.
         unit: what a step is.
     """
 
@@ -159,6 +160,7 @@ class Classification(eqx.Module):
     spectrum: Spectrum
     state: PyTree
     criteria: Criteria = eqx.field(static=True, default=Criteria())
+    autonomous: bool = eqx.field(static=True, default=False)
 
     _shown = (
         Variable("phase", "", "phase of the orbit", flags=PHASES),
@@ -256,8 +258,9 @@ def classify(
 
     Recurrence, 0-1 test and spectrum look at what the system observes; `fixed` means
     the period of its drive.  Every orbit of a flow that is not at rest has an exponent
-    0: its limit cycles are `quasiperiodic`, on a `section` of it they are `periodic`,
-    or `fixed` where they cross it once.  Works under `jax.vmap`.
+    0: its limit cycles are `quasiperiodic` with no other zero exponent, as `explain()`
+    says; on a `section` of it they are `periodic`, or `fixed` where they cross it once.
+    Works under `jax.vmap`.
 
     Args:
         system: a `System`, or its step: state -> state, or with parameters
@@ -303,6 +306,7 @@ def classify(
         unit=system.unit,
     )
     per_block = turns_per_block(steps, every, drive_period)
+    autonomous = system.flow is not None and not system.flow.driven
 
     def window(state, before, doubling):
         return _window(
@@ -311,6 +315,7 @@ def classify(
             jnp.asarray(before),
             jnp.asarray(per_block * 2**doubling),
             jnp.asarray(doubling >= max_doublings),
+            autonomous,
             options,
         )
 
@@ -338,7 +343,9 @@ def turns_per_block(steps: int, every: int, drive_period: int) -> int:
 
 
 @eqx.filter_jit
-def _window(system, state, transient, per_block, at_cap, options) -> Classification:
+def _window(
+    system, state, transient, per_block, at_cap, autonomous, options
+) -> Classification:
     """The verdict on one window after a transient."""
     state = advance(system, state, transient)
     state, spectrum, witnesses, _ = examine(
@@ -346,7 +353,7 @@ def _window(system, state, transient, per_block, at_cap, options) -> Classificat
     )
     criteria, drive_period = options["criteria"], options["drive_period"]
     verdict = decide(spectrum, witnesses, criteria, drive_period, at_cap)
-    return Classification(*verdict, witnesses, spectrum, state, criteria)
+    return Classification(*verdict, witnesses, spectrum, state, criteria, autonomous)
 
 
 def undecided(phase):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -148,6 +149,29 @@ def test_section_in_the_phase_of_a_drive_is_the_stroboscopic_map():
     before = section(backwards, (2, 0.5), angles=(2,), direction="down")
     back = before.step(turn.step(jnp.array([0.3, -0.2, 0.5])))
     assert np.allclose(back, [0.3, -0.2, 0.5], rtol=0, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_limit_cycle_of_a_flow_is_told_from_a_torus():
+    """Turns in a unit of time are one over the time of a return."""
+    field = lambda u: van_der_pol(jnp.append(u, 0.0))[:2]
+    seen = flow(field, time=1.0, substeps=20)
+    start = jnp.array([0.0, 2.0])
+    verdict = classify(seen, start, steps=2000, transient=100, exponents=2)
+    assert PHASES[int(verdict.phase)] == "quasiperiodic"
+    said = "1 of 2 exponents zero, and one always is along an orbit of a flow: a limit"
+    assert said in verdict.explain() and "section has its period" in verdict.explain()
+    cycle = section(seen, (0, 0.0))
+    on_it = classify(cycle, start, steps=500, transient=30, exponents=1)
+    assert PHASES[int(on_it.phase)] == "fixed"
+    period = returns(cycle, on_it.state, samples=4).mean
+    clockwise = 1 - verdict.rotation_number
+    assert float(period * clockwise) == pytest.approx(1, abs=1e-8)
+    two = eqx.tree_at(lambda v: v.evidence.zeros, verdict, jnp.array(2))
+    assert "a torus; dynamics.section shows a closed curve of it" in two.explain()
+    one = eqx.tree_at(lambda v: v.spectrum, verdict, on_it.spectrum)
+    assert "a limit cycle or torus; dynamics.section tells which" in one.explain()
+    assert "dynamics.section" not in on_it.explain()
 
 
 def test_running_pendulum_is_back_when_its_angle_is_an_angle():
