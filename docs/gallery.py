@@ -41,6 +41,7 @@ from gallery_sources import (
     PLANE,
     PRUNED,
     RESPONSES,
+    RETURNS,
     ROOT,
     RUNNING,
     SADDLE,
@@ -98,7 +99,7 @@ class Row(NamedTuple):
 
 DYNAMICS = (
     Row("bifurcation_diagram", [ZOOM], tutorial="02_poclopez_aguilera"),
-    Row("bifurcation_samples", [ZOOM], tutorial="10_own_map"),
+    Row("bifurcation_samples", [RETURNS], tutorial="10_own_map"),
     Row("lyapunov_spectrum", [ZOOM], tutorial="05_continuation"),
     Row("entropy_production", [ZOOM]),
     Row("phase_ribbon", [ZOOM], tutorial="04_phases"),

@@ -172,6 +172,29 @@ def write_plane(path: Path) -> None:
     plane.run(path, overwrite=True)
 
 
+def write_returns(path: Path) -> None:
+    """Rössler's flow where it crosses y = 0 upwards, over c."""
+
+    def rossler(u, p):
+        x, y, z = u
+        return jnp.stack([-y - z, x + 0.2 * y, 0.2 + z * (x - p["c"])])
+
+    plane = dynamics.section(dynamics.flow(rossler, time=1.0, substeps=20), (1, 0.0))
+    plan = dynamics.diagrams.Plan(
+        transient=400, steps=500, exponents=2, strobe_samples=128,
+        **dynamics.diagrams.WITHOUT_SECTION,
+    )  # fmt: skip
+    dynamics.diagram(
+        plane,
+        {"c": np.linspace(2, 6, 257)},
+        jnp.array([1.0, 1.0, 0.0]),
+        plan,
+        confirm=dynamics.diagrams.Confirm(0),
+        file=path,
+        overwrite=True,
+    )
+
+
 def write_signal(path: Path, width: int | None = None) -> None:
     """Random blocks of a width, or those of infinite width."""
     blocks = dynamics.RandomBlocks(tokens=8, attention=3.0, scale=0.5)
@@ -340,6 +363,7 @@ ABLATED = Made(
 VECTORS = Made("vectors.h5", "# vectors.h5: see the page on attractors", write_vectors)
 UNSTABLE = Made("cycles.h5", "# cycles.h5: see the page on attractors", write_cycles)
 ON_PLANE = Made("plane.h5", "# plane.h5: see the page on attractors", write_plane)
+RETURNS = Made("rossler.h5", "# rossler.h5: see the page on maps", write_returns)
 SEVERAL_SETS = Made(
     "sets.h5",
     "# sets.npz: arrays with a second test set, see the page on your own data\n"
