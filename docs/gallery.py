@@ -39,6 +39,7 @@ from gallery_sources import (
     ORBITS,
     PE5,
     PLANE,
+    PLANES,
     PRUNED,
     RESPONSES,
     RETURNS,
@@ -164,6 +165,7 @@ DYNAMICS = (
     Row("covariant_vectors", [VECTORS]),
     Row("unstable_cycles", [UNSTABLE]),
     Row("plane_basins", [ON_PLANE]),
+    Row("basin_borders", [PLANES]),
     Row(
         "finite_size",
         [SIMULATION, THEORY],

@@ -12,15 +12,17 @@ lattice those states around which the one before has two basins.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from statmech_attn.batches import once, require_double
+from statmech_attn.batches import require_double
 from statmech_attn.dynamics.basins import (
     Attractors,
     DIVERGED,
@@ -48,6 +50,16 @@ UNKNOWN = -3  # basin of a state that was not followed yet
 
 # States, looks, of these how many in one neighbourhood, and whose that is.
 Orbits = tuple[PyTree, Array, Array, Array]
+
+
+class NoAttractor(ValueError):
+    """There is no set on which orbits stay.
+
+    Example:
+        >>> raise NoAttractor("all diverge")
+        Traceback (most recent call last):
+        statmech_attn.dynamics.plane_basins.NoAttractor: all diverge
+    """
 
 
 def plane_variables(unit: str = STEP) -> Variables:
@@ -249,7 +261,7 @@ class PlaneBasins(Points):
         if attractors.stability is not None:
             stays &= attractors.stability != UNSTABLE
         if not stays.any():
-            raise ValueError(
+            raise NoAttractor(
                 "no attractor on which orbits stay: all seeds diverge, or the horizon "
                 f"of {self.search.horizon} steps is too short."
             )
@@ -325,38 +337,43 @@ class PlaneBasins(Points):
         """Looks at an orbit at most."""
         return self.search.horizon // self._look
 
-    @once
+    @property
     def _later(self) -> Callable[[Orbits], Orbits]:
         """Some looks at orbits; what is known of those that arrived stays."""
-        points, reach = jnp.asarray(self.targets), jnp.asarray(self.reach)[:, None]
-        step = lambda _, state: self.system.steps(state, self.parameters)
+        given = self.system, self.parameters, self.targets, self.reach
+        return partial(_later, *given, self._look, self._most)
 
-        def distances(seen):
-            """Distances of orbits from the nearest point of every set."""
 
-            def nearer(i, least):
-                gaps = jnp.abs(points[:, i, :, None] - seen)
-                return jnp.minimum(least, jnp.max(gaps, axis=1))
+@eqx.filter_jit
+def _later(system, parameters, targets, reach, between, most, orbits: Orbits) -> Orbits:
+    step = lambda _, state: system.steps(state, parameters)
 
-            start = jnp.full((len(points), LANES), jnp.inf)
-            return jax.lax.fori_loop(0, points.shape[1], nearer, start)
+    def distances(seen):
+        """Distances of orbits from the nearest point of every set."""
 
-        def look(_, orbits: Orbits) -> Orbits:
-            state, looks, stays, basin = orbits
-            live = (stays < STAYS) & (basin != DIVERGED) & (looks < self._most)
-            state = jax.lax.fori_loop(0, self._look, step, state)
-            seen = self.system.seen(state)
-            share = distances(seen) / reach
-            there = jnp.min(share, axis=0) <= 1
-            nearest = jnp.where(there, jnp.argmin(share, axis=0), NOT_SETTLED)
-            same = there & (nearest == basin)
-            nearest = jnp.where(jnp.isfinite(seen).all(axis=0), nearest, DIVERGED)
-            after = looks + 1, jnp.where(same, stays + 1, there), nearest
-            kept = lambda new, old: jnp.where(live, new, old)
-            looks, stays, basin = map(kept, after, (looks, stays, basin))
-            return state, looks, stays, basin
+        def nearer(i, least):
+            gaps = jnp.abs(targets[:, i, :, None] - seen)
+            return jnp.minimum(least, jnp.max(gaps, axis=1))
 
-        return jax.jit(lambda orbits: jax.lax.fori_loop(0, LOOKS, look, orbits))
+        start = jnp.full((len(targets), LANES), jnp.inf)
+        return jax.lax.fori_loop(0, targets.shape[1], nearer, start)
+
+    def look(_, orbits: Orbits) -> Orbits:
+        state, looks, stays, basin = orbits
+        live = (stays < STAYS) & (basin != DIVERGED) & (looks < most)
+        state = jax.lax.fori_loop(0, between, step, state)
+        seen = system.seen(state)
+        share = distances(seen) / reach[:, None]
+        there = jnp.min(share, axis=0) <= 1
+        nearest = jnp.where(there, jnp.argmin(share, axis=0), NOT_SETTLED)
+        same = there & (nearest == basin)
+        nearest = jnp.where(jnp.isfinite(seen).all(axis=0), nearest, DIVERGED)
+        after = looks + 1, jnp.where(same, stays + 1, there), nearest
+        kept = lambda new, old: jnp.where(live, new, old)
+        looks, stays, basin = map(kept, after, (looks, stays, basin))
+        return state, looks, stays, basin
+
+    return jax.lax.fori_loop(0, LOOKS, look, orbits)
 
 
 def _lattice(step: int, edge: bool) -> tuple[np.ndarray, np.ndarray]:

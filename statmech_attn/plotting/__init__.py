@@ -89,7 +89,7 @@ if TYPE_CHECKING:
         phase_diagram,
         phase_map,
     )
-    from statmech_attn.plotting.plane_basins import plane_basins
+    from statmech_attn.plotting.plane_basins import basin_borders, plane_basins
     from statmech_attn.plotting.pruning import (
         cumulative_pruning,
         pruned_heads,
@@ -126,6 +126,7 @@ __all__ = [
     "accuracy_on_sets",
     "agreement",
     "alignment",
+    "basin_borders",
     "basin_fractions",
     "Beside",
     "bifurcation_curves",

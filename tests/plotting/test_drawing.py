@@ -34,6 +34,12 @@ EXPECTED = {
     "directed": {"covariant_vectors"},
     "cyclic": {"unstable_cycles"},
     "on_plane": {"plane_basins"},
+    "on_planes": {
+        "basin_borders",
+        "plane_basins_1",
+        "plane_basins_2",
+        "plane_basins_3",
+    },
     "selected": {"model_selection"},
     "swept": {"hysteresis"},
     "growing": {"overlaps", "crosstalk", "correlations"},
