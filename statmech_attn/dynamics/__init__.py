@@ -66,6 +66,11 @@ if TYPE_CHECKING:
         delay_embedding as delay_embedding,
         DIMENSION_RESULTS as DIMENSION_RESULTS,
     )
+    from statmech_attn.dynamics.edges import (
+        Edge as Edge,
+        EDGE_RESULTS as EDGE_RESULTS,
+        track_edge as track_edge,
+    )
     from statmech_attn.dynamics.evidence import (
         ZERO_ONE_RESULTS as ZERO_ONE_RESULTS,
         zero_one_test as zero_one_test,
@@ -134,6 +139,11 @@ if TYPE_CHECKING:
         rotation_number as rotation_number,
         ROTATION_RESULTS as ROTATION_RESULTS,
         series_rotation as series_rotation,
+    )
+    from statmech_attn.dynamics.saddles import (
+        kantz_grassberger as kantz_grassberger,
+        Saddle as Saddle,
+        stagger_and_step as stagger_and_step,
     )
     from statmech_attn.dynamics.sections import (
         Return as Return,

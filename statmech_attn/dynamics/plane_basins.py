@@ -23,16 +23,16 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from statmech_attn.batches import require_double
+from statmech_attn.dynamics.arrivals import STAYS, steps_of_look, Targets
 from statmech_attn.dynamics.basins import (
     Attractors,
     DIVERGED,
     find_attractors,
     NOT_SETTLED,
-    UNSTABLE,
 )
 from statmech_attn.dynamics.coordinates import Coordinates
 from statmech_attn.dynamics.options import Search
-from statmech_attn.dynamics.settled_orbits import CYCLE, furthest, KINDS
+from statmech_attn.dynamics.settled_orbits import KINDS
 from statmech_attn.dynamics.starts import start_of_each, starts_of
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.labels import STEP, Variable, Variables
@@ -41,25 +41,12 @@ from statmech_attn.scan import Arrays, Assembled, Chunk, FAILURE, Points, Result
 
 
 TILE = 32  # states along the edge of a tile
-LOOK = 4  # steps between two looks at an orbit, in whole periods of the drive
 LOOKS = 8  # after which orbits that have arrived make room for others
 LANES = 1024  # orbits side by side
-STAYS = 3  # looks in a row in one neighbourhood that are an arrival
-SPARSE = 4  # every so many points of a set that does not recur are looked at
 UNKNOWN = -3  # basin of a state that was not followed yet
 
 # States, looks, of these how many in one neighbourhood, and whose that is.
 Orbits = tuple[PyTree, Array, Array, Array]
-
-
-class NoAttractor(ValueError):
-    """There is no set on which orbits stay.
-
-    Example:
-        >>> raise NoAttractor("all diverge")
-        Traceback (most recent call last):
-        statmech_attn.dynamics.plane_basins.NoAttractor: all diverge
-    """
 
 
 def plane_variables(unit: str = STEP) -> Variables:
@@ -257,23 +244,10 @@ class PlaneBasins(Points):
 
     def _set_targets(self, attractors: Attractors) -> None:
         """Attractors on which orbits stay, and how near an orbit has arrived."""
-        stays = ~attractors.transient
-        if attractors.stability is not None:
-            stays &= attractors.stability != UNSTABLE
-        if not stays.any():
-            raise NoAttractor(
-                "no attractor on which orbits stay: all seeds diverge, or the horizon "
-                f"of {self.search.horizon} steps is too short."
-            )
-        self.kind, self.period = attractors.kind[stays], attractors.period[stays]
-        sets = [attractors.orbits.set_of(k) for k in attractors.leader[stays]]
-        cycles = self.kind == CYCLE
-        kept = [x if cycle else x[::SPARSE] for x, cycle in zip(sets, cycles)]
-        holes = [furthest(x, near) for x, near in zip(sets, kept)]
-        size = [1 + np.abs(x).max() for x in sets]
-        self.reach = np.maximum(self.search.capture * np.array(size), holes)
-        most = max(map(len, kept))
-        self.targets = np.stack([np.resize(x, (most, x.shape[1])) for x in kept])
+        self._sets = Targets.of(attractors, self.search)
+        self.kind = attractors.kind[self._sets.number]
+        self.period = attractors.period[self._sets.number]
+        self.targets, self.reach = self._sets.points, self._sets.reach
 
     def _states(self, cells: np.ndarray) -> PyTree:
         """States of the grid, on the last axis."""
@@ -318,7 +292,7 @@ class PlaneBasins(Points):
             over = (lane >= 0) & (arrived | gone | (looks >= self._most))
             known, there = over & (arrived | gone), over & arrived
             basin[lane[known]] = nearest[known]
-            time[lane[there]] = (looks[there] - STAYS) * self._look
+            time[lane[there]] = (looks[there] - STAYS) * steps_of_look(self.system)
             lane[over] = -1
         return basin[back], time[back]
 
@@ -328,47 +302,29 @@ class PlaneBasins(Points):
         return self._states(cells), counts, counts, counts + NOT_SETTLED
 
     @property
-    def _look(self) -> int:
-        """Steps between two looks."""
-        return -(-LOOK // self.system.drive_period) * self.system.drive_period
-
-    @property
     def _most(self) -> int:
         """Looks at an orbit at most."""
-        return self.search.horizon // self._look
+        return self.search.horizon // steps_of_look(self.system)
 
     @property
     def _later(self) -> Callable[[Orbits], Orbits]:
         """Some looks at orbits; what is known of those that arrived stays."""
-        given = self.system, self.parameters, self.targets, self.reach
-        return partial(_later, *given, self._look, self._most)
+        between = steps_of_look(self.system)
+        given = self.system, self.parameters, self._sets, between, self._most
+        return partial(_later, *given)
 
 
 @eqx.filter_jit
-def _later(system, parameters, targets, reach, between, most, orbits: Orbits) -> Orbits:
+def _later(system, parameters, sets, between, most, orbits: Orbits) -> Orbits:
     step = lambda _, state: system.steps(state, parameters)
-
-    def distances(seen):
-        """Distances of orbits from the nearest point of every set."""
-
-        def nearer(i, least):
-            gaps = jnp.abs(targets[:, i, :, None] - seen)
-            return jnp.minimum(least, jnp.max(gaps, axis=1))
-
-        start = jnp.full((len(targets), LANES), jnp.inf)
-        return jax.lax.fori_loop(0, targets.shape[1], nearer, start)
 
     def look(_, orbits: Orbits) -> Orbits:
         state, looks, stays, basin = orbits
         live = (stays < STAYS) & (basin != DIVERGED) & (looks < most)
         state = jax.lax.fori_loop(0, between, step, state)
-        seen = system.seen(state)
-        share = distances(seen) / reach[:, None]
-        there = jnp.min(share, axis=0) <= 1
-        nearest = jnp.where(there, jnp.argmin(share, axis=0), NOT_SETTLED)
-        same = there & (nearest == basin)
-        nearest = jnp.where(jnp.isfinite(seen).all(axis=0), nearest, DIVERGED)
-        after = looks + 1, jnp.where(same, stays + 1, there), nearest
+        nearest = sets.nearest(system.seen(state))
+        same = (nearest >= 0) & (nearest == basin)
+        after = looks + 1, jnp.where(same, stays + 1, nearest >= 0), nearest
         kept = lambda new, old: jnp.where(live, new, old)
         looks, stays, basin = map(kept, after, (looks, stays, basin))
         return state, looks, stays, basin

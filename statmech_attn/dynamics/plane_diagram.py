@@ -21,12 +21,13 @@ from jaxtyping import PyTree
 
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics import diagrams
+from statmech_attn.dynamics.arrivals import NoAttractor
 from statmech_attn.dynamics.basin_borders import basin_entropy, uncertainty_exponent
 from statmech_attn.dynamics.basins import NOT_SETTLED
 from statmech_attn.dynamics.matching import distances, identities, match_by_distance
 from statmech_attn.dynamics.observables import label_observables, OBSERVABLES
 from statmech_attn.dynamics.options import BasinPlan, Search
-from statmech_attn.dynamics.plane_basins import NoAttractor, PlaneBasins
+from statmech_attn.dynamics.plane_basins import PlaneBasins
 from statmech_attn.dynamics.starts import start_of_each
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.labels import STEP, Variable, Variables

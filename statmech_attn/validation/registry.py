@@ -8,6 +8,7 @@ from statmech_attn.validation import (
     geometry,
     irreversibility,
     phases,
+    saddles,
 )
 from statmech_attn.validation.rows import Row
 
@@ -16,6 +17,7 @@ ROWS: tuple[Row, ...] = (
     exponents.ROWS
     + phases.ROWS
     + geometry.ROWS
+    + saddles.ROWS
     + bifurcations.ROWS
     + irreversibility.ROWS
 )
