@@ -130,3 +130,27 @@ def test_critical_fluctuations_are_drawn(tmp_path, capsys):
     script("critical_fluctuations").main(["--smoke", "--output", str(picture)])
     assert picture.stat().st_size > 10_000
     assert "exponent of the rounding" in capsys.readouterr().out
+
+
+def test_an_end_and_its_exponent_are_those_of_the_times_beyond():
+    """Times of exponent 0.6 with errors of 3 %, on either side of an end."""
+    fit = script("band_ends").power_law
+    noise = 0.03 * np.random.default_rng(0).standard_normal(12)
+    for way in (1, -1):
+        critical = 1.3 + way * 4e-7
+        betas = 1.3 + way * np.geomspace(1.5e-6, 3e-4, 12)
+        times = 2 * np.abs(betas - critical) ** -0.6 * np.exp(noise)
+        bracket = 1.3, 1.3 + way * 1e-6
+        times[5] *= 20  # in a window
+        law, error, chi2, kept = fit(betas, times, np.full(12, 0.03), bracket)
+        assert not kept[5] and kept.sum() == 11
+        assert (np.abs(law - [np.log(2), 0.6, critical]) < 4 * error).all()
+        assert error[1] < 0.03 and chi2 < 8 + 4 * np.sqrt(16)
+
+
+@pytest.mark.slow
+def test_band_ends_are_drawn(tmp_path, capsys):
+    picture = tmp_path / "bands.png"
+    script("band_ends").main(["--smoke", "--output", str(picture)])
+    assert picture.stat().st_size > 10_000
+    assert "fold at 1.26841270" in capsys.readouterr().out

@@ -59,6 +59,10 @@ ALLOWED = {
         "plotting.sheets": "draws the panels of three files together",
         "plotting.style": "draws the panels of three files together",
     },
+    "analysis/band_ends.py": {
+        "plotting.sheets": "draws bands that no kind of file holds",
+        "plotting.style": "draws bands that no kind of file holds",
+    },
     "analysis/one_shot_numbers.py": {
         "plotting.one_shot": "prints the numbers behind a figure, as it draws them",
         "plotting.pruning": "prints the numbers behind a figure, as it draws them",

@@ -34,7 +34,7 @@ from statmech_attn.options import require_least
 
 
 PARTS = 16  # pieces into which a segment is cut at once
-SIGMAS = 3.0  # standard errors that a positive exponent exceeds
+SIGMAS = 3.0  # standard errors below which an exponent is zero
 CLOSED = 10.0  # distance of a return over `far`, below which the orbit recurs
 EDGE_RESULTS = Words("tracked", "left", "undecided", "another")
 TRACKED, LEFT, UNDECIDED, ANOTHER = range(len(EDGE_RESULTS))
@@ -95,11 +95,11 @@ class Edge(NamedTuple):
 
     @property
     def kind(self) -> int:
-        """Index into `KINDS`: periodic, or irregular with two positive exponents."""
+        """Index into `KINDS`: periodic, regular with a zero exponent, or irregular."""
         if self.period:
             return CYCLE
-        positive = self.exponents > SIGMAS * self.stderr
-        return IRREGULAR if positive[1:2].any() else REGULAR
+        zero = np.abs(self.exponents) <= SIGMAS * self.stderr
+        return REGULAR if zero.any() else IRREGULAR
 
 
 @untraced
