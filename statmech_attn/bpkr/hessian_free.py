@@ -85,7 +85,9 @@ def memory(n_examples, n_inputs, n_paths, outputs=1) -> int:
     inputs = n_examples * n_inputs * n_paths
     slab = min(inputs * outputs**2, max(SLAB, n * d))
     vectors = (2 * PAIRS + 20) * d * (d + 1)
-    return 8 * (inputs + 4 * slab + 5 * n * n + 2 * n_inputs * d * d + vectors)
+    return 8 * (
+        inputs + inputs // 2 + 4 * slab + 5 * n * n + 2 * n_inputs * d * d + vectors
+    )
 
 
 def streamed(
@@ -195,7 +197,8 @@ def gram(
     for _, part in _slabs(xi, outputs, dtype):
         part = part.reshape(-1, paths)
         through = [(part @ F_k).reshape(P, -1) for F_k in by_output]
-        through = np.stack(through, axis=1).reshape(len(K), -1)
+        through = through[0] if outputs == 1 else np.stack(through, axis=1)
+        through = through.reshape(len(K), -1)
         K = squared(1.0, through.T, trans=1, beta=1.0, c=K, overwrite_c=1)
     return K
 

@@ -333,10 +333,12 @@ def _solve_streamed(
     xi, scale, y = map(np.asarray, (rows.xi, rows.scale, rows.y))
     T, largest = float(problem.temperature), float(problem.widths.max())
     network = eqx.tree_at(lambda p: (p.xi, p.operator), rows, (None, None))
+    inputs = {np.float64: xi, np.float32: xi.astype(np.float32)}
 
     def evaluated(point, dtype: type = np.float64):
         F = np.asarray(_factor(network, point))
-        E, derivatives = hessian_free.streamed(xi, scale, F, T, y, dtype=dtype)
+        given = inputs[dtype], scale, F, T, y
+        E, derivatives = hessian_free.streamed(*given, dtype=dtype)
         value = float(_entropy(network, point)) + E / largest
 
         def state():

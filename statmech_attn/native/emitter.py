@@ -154,8 +154,11 @@ class Emitter(Functions):
             after = self.run(*body, of_body + carry)
             if not predicate.aval.shape:
                 return after
-            kept = lambda v: lambda *x: self.select(going[-1], *x, scalar_type(v))
-            return [elementwise(kept(v), *x) for v, *x in zip(variables, after, carry)]
+            choose = lambda v: (
+                lambda new, old: self.select(going[-1], new, old, scalar_type(v))
+            )
+            pairs = zip(variables, after, carry)
+            return [elementwise(choose(v), new, old) for v, new, old in pairs]
 
         return self.loop(variables, first, goes_on, turn)
 
