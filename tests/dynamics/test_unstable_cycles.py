@@ -108,3 +108,29 @@ def test_starts_of_a_driven_map_are_refused():
     driven = dynamics.System(lambda x: -x, drive_period=2)
     with pytest.raises(ValueError, match=r"strobed\(2\)"):
         unstable_cycles(driven, jnp.array(0.3), period=2)
+
+
+@pytest.mark.slow
+def test_cycles_of_a_section_are_those_of_the_flow():
+    """Rössler's, a = b = 0.2, c = 5.7: periods, a point and multipliers are those of
+    cns.physics.gatech.edu/ChaosBook/extras/simon/Roessler.html (Simon), which has ten
+    digits; the solver's steps of 1/20 leave seven."""
+
+    def rossler(u):
+        x, y, z = u
+        return jnp.stack([-y - z, x + 0.2 * y, 0.2 + z * (x - 5.7)])
+
+    flow = dynamics.flow(rossler, time=1.0, substeps=20)
+    plane = dynamics.section(flow, (0, 0.0), direction="down")
+    cycles = unstable_cycles(
+        plane, jnp.array([0.0, 6.0, 1.0]), period=3, steps=400, starts=40, exponents=1
+    )
+    assert cycles.counts.tolist() == [1, 1, 2]
+    multipliers = cycles.signs[:, 0] * np.exp(cycles.exponents[:, 0] * cycles.length)
+    assert multipliers[:2] == pytest.approx([-2.403953527, -3.512006980], rel=1e-6)
+    assert cycles.points[0, 0] == pytest.approx([0, 6.09176831742, 1.29973195919], 1e-6)
+    times = [
+        sum(float(plane.first_return(jnp.asarray(x)).time) for x in points[:p])
+        for points, p in zip(cycles.points[:2], cycles.length[:2])
+    ]
+    assert times == pytest.approx([5.88108845586, 11.7586260717], rel=1e-7)

@@ -203,7 +203,8 @@ def variables() -> dict[str, str]:
     pages = collections.defaultdict(list)
     for row in kinds.KINDS:
         table = kinds.KINDS.part(row, "variables")
-        if table is None or row.task not in ("", kinds.EVERY) and not row.dimension:
+        of_task = row.task not in ("", kinds.EVERY) and not row.dimension
+        if table is None or of_task and row.name in pages:
             continue
         title = f"{row.name}, with `{row.dimension}`" if row.dimension else row.name
         parts = [f"## {title}\n\n", VARIABLES]
