@@ -335,7 +335,8 @@ def _bounded(K, labels, temperature: float, width: float, lowest=0.0) -> float:
     except linalg.LinAlgError:
         return np.inf
     of_determinant = labels.size / temperature
-    return EPSILON * np.linalg.norm(K) * (of_labels + of_determinant) / width
+    size = float(np.linalg.norm(K))
+    return EPSILON * size * (of_labels + of_determinant) / width
 
 
 def _gradient_error(values, squares, temperature: float, width: float) -> float:
