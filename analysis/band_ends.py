@@ -145,10 +145,12 @@ def around(cycle: continuation.Cycle, beta: float) -> np.ndarray:
 
 
 def nearest_cycle(branches, beta: float) -> continuation.Cycle:
-    """The stable cycle of a cascade at one beta."""
+    """The stable cycle of a cascade at one beta, from between two of a branch."""
     for branch in branches:
-        if branch.values.min() <= beta <= branch.values.max():
-            near = branch.x[np.argmin(np.abs(branch.values - beta))]
+        beyond = branch.values > beta
+        for i in np.flatnonzero(beyond[1:] != beyond[:-1]):
+            share = (beta - branch.values[i]) / np.diff(branch.values)[i]
+            near = branch.x[i] + share * (branch.x[i + 1] - branch.x[i])
             cycle = continuation.find_cycle(problem(beta, branch.period), near, beta)
             if cycle.stable:
                 return cycle
