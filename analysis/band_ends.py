@@ -299,14 +299,16 @@ def figure(ends: list[Measured], loop: continuation.Solution):
     cycles, gap, times = sheet.axes
     stable = np.where(loop.stable, loop.x[:, 0], np.nan)
     grey, *colours = style.GREY, *style.SERIES
-    cycles.plot(loop.values, loop.x[:, 0], color=grey, lw=0.8, label="16 tokens")
-    cycles.plot(loop.values, stable, color=colours[2], lw=2, label="stable")
+    cycles.plot(
+        loop.values, loop.x[:, 0], color=grey, lw=0.8, label="cycle of 16 tokens"
+    )
+    cycles.plot(loop.values, stable, color=colours[2], lw=2, label="its stable part")
     for end in ends:
         cycles.axvline(end.law[2], color=grey, lw=0.6, ls=":")
     cycles.set(xlabel=r"$\beta$", ylabel="a coordinate of the cycle")
     beta, width, away = ends[0].gaps.T
     gap.plot(beta, width, ".", ms=2, color=colours[0], label="extent of the bands")
-    gap.plot(beta, away, ".", ms=2, color=colours[1], label="to the saddle")
+    gap.plot(beta, away, ".", ms=2, color=colours[1], label="from bands to saddle")
     gap.set(xlabel=r"$\beta$", ylabel="distance", ylim=(0, None))
     gap.set_xticks([1.2750, 1.2760])
     for end, marker, colour in zip(ends, "os", colours[3:], strict=False):
@@ -320,7 +322,8 @@ def figure(ends: list[Measured], loop: continuation.Solution):
         times.plot(beyond, np.exp(a) * beyond**-exponent, color=colour, label=label)
     times.set(xscale="log", yscale="log", xlim=(5e-9, 1e-3), ylim=(1e2, 3e5))
     times.set(xlabel=r"$\vert\beta - \beta_c\vert$", ylabel="tokens in the bands")
-    sheet.legend()
+    sheet.letters()
+    sheet.legend(3)
     return sheet.figure
 
 
