@@ -2,9 +2,9 @@ r"""
 From a flow to its unstable cycles
 ==================================
 
-Chaos is held together by cycles that no orbit stays on.  This tutorial takes a flow to a
-map, finds all cycles of the map up to a length, and computes from them what averages over
-a long orbit give as well: the Lyapunov exponent.  The flow is that of Rössler,
+Chaos is held together by cycles that no orbit stays on.  This tutorial takes a flow to
+a map, finds all cycles of the map up to a length, and computes from them what averages
+over a long orbit give as well: the Lyapunov exponent.  The flow is that of Rössler,
 
 .. math:: x' = -y - z, \qquad y' = x + a y, \qquad z' = b + z (x - c),
 

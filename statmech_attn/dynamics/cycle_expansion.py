@@ -88,7 +88,7 @@ class CycleExpansion(eqx.Module):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     def error(self, values: Float[np.ndarray, " n"]) -> float:
-        """Error of the last of the values: its distance from those of half its order on.
+        """Error of the last value: its distance from those of half its order on.
 
         Two neighbours alone may agree by chance: those of Hénon's map at orders 11 and
         12 differ by 0.0001, and both miss the exponent by 0.05.

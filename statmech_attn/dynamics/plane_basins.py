@@ -49,53 +49,55 @@ UNKNOWN = -3  # basin of a state that was not followed yet
 Orbits = tuple[PyTree, Array, Array, Array]
 
 
+ROWS = (
+    Variable(
+        "basin",
+        "y x",
+        "attractor of the initial state",
+        symbol="k",
+        group="",
+        note="-1: on none of them within the horizon, -2: diverged",
+    ),
+    Variable(
+        "arrival_time",
+        "y x",
+        "time before the orbit stays beside its attractor",
+        "{unit}",
+        "t",
+        group="",
+        note="-1 where it does not arrive, or was not followed, its basin being "
+        "that of all states around",
+    ),
+    Variable("fraction", "attractor", "share of the plane", symbol="p", group=""),
+    Variable("kind", "attractor", "kind of the set", flags=KINDS, group=""),
+    Variable(
+        "period",
+        "attractor",
+        "period, 0 where orbits do not recur",
+        "{unit}",
+        "p",
+        group="",
+    ),
+    Variable(
+        "points",
+        "attractor point observable",
+        "points of the set",
+        symbol="x",
+        group="",
+    ),
+    FAILURE,
+    Variable("x", "x", "first coordinate of the plane"),
+    Variable("y", "y", "second coordinate of the plane"),
+)
+
+
 def plane_variables(unit: str = STEP) -> Variables:
     """Labels of the variables of a file.
 
     Args:
         unit: of time.
     """
-    rows = (
-        Variable(
-            "basin",
-            "y x",
-            "attractor of the initial state",
-            symbol="k",
-            group="",
-            note="-1: on none of them within the horizon, -2: diverged",
-        ),
-        Variable(
-            "arrival_time",
-            "y x",
-            "time before the orbit stays beside its attractor",
-            "{unit}",
-            "t",
-            group="",
-            note="-1 where it does not arrive, or was not followed, its basin being "
-            "that of all states around",
-        ),
-        Variable("fraction", "attractor", "share of the plane", symbol="p", group=""),
-        Variable("kind", "attractor", "kind of the set", flags=KINDS, group=""),
-        Variable(
-            "period",
-            "attractor",
-            "period, 0 where orbits do not recur",
-            "{unit}",
-            "p",
-            group="",
-        ),
-        Variable(
-            "points",
-            "attractor point observable",
-            "points of the set",
-            symbol="x",
-            group="",
-        ),
-        FAILURE,
-        Variable("x", "x", "first coordinate of the plane"),
-        Variable("y", "y", "second coordinate of the plane"),
-    )
-    return Variables(*(row.in_steps(unit) for row in rows))
+    return Variables(*(row.in_steps(unit) for row in ROWS))
 
 
 VARIABLES = plane_variables()

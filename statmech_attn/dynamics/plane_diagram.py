@@ -27,7 +27,7 @@ from statmech_attn.dynamics.basins import NOT_SETTLED
 from statmech_attn.dynamics.matching import distances, identities, match_by_distance
 from statmech_attn.dynamics.observables import label_observables, OBSERVABLES
 from statmech_attn.dynamics.options import BasinPlan, Search
-from statmech_attn.dynamics.plane_basins import PlaneBasins
+from statmech_attn.dynamics.plane_basins import PlaneBasins, ROWS
 from statmech_attn.dynamics.starts import start_of_each
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.labels import STEP, Variable, Variables
@@ -84,36 +84,21 @@ def plane_diagram_variables(
         >>> table.attributes("F")["units"]
         'N'
     """
+    of_plane = {row.name: row for row in ROWS}
     rows = (
-        Variable(
-            "basin",
-            "y x",
-            "attractor of the initial state",
-            symbol="k",
-            group="",
+        of_plane["basin"]._replace(
             note="numbers go on along the parameter; -1: on none of them within the "
-            "horizon, -2: diverged",
+            "horizon, -2: diverged"
         ),
-        Variable("fraction", "attractor", "share of the plane", symbol="p", group=""),
-        Variable(
-            "period",
-            "attractor",
-            "period, 0 where orbits do not recur, -1 where there is no such set",
-            "{unit}",
-            "p",
-            group="",
+        of_plane["fraction"],
+        of_plane["period"]._replace(
+            long_name=f"{of_plane['period'].long_name}, -1 where there is no such set"
         ),
-        Variable(
-            "points",
-            "attractor point observable",
-            "points of the set",
-            symbol="x",
-            group="",
-        ),
+        of_plane["points"],
         *BORDER,
         FAILURE,
-        Variable("x", "x", "first coordinate of the plane"),
-        Variable("y", "y", "second coordinate of the plane"),
+        of_plane["x"],
+        of_plane["y"],
         *OBSERVABLES,
         *parameters,
     )
