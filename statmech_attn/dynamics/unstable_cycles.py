@@ -218,7 +218,8 @@ def unstable_cycles(
         `UnstableCycles`; periods without cycles have none.
 
     Raises:
-        ValueError: a count below 1, a system that is driven, or no start.
+        ValueError: a count below 1, a system that is driven, no start, or starts of
+            another shape.
 
     Example:
         >>> import jax.numpy as jnp
@@ -259,8 +260,14 @@ class _Search:
         points = orbit(whole, state, parameters, samples=steps, transient=transient)
         stays = np.isfinite(points).all()
         self.orbit = np.asarray(points)[: steps if stays else 0]
-        further = np.empty((0, self.dimension)) if near is None else np.asarray(near).T
-        self.first = np.concatenate([self.orbit[:: 1 + steps // (1 + spread)], further])
+        further = np.empty((self.dimension, 0)) if near is None else np.asarray(near)
+        if further.ndim != 2 or len(further) != self.dimension:
+            raise ValueError(
+                f"near must have the coordinates of starts as columns, "
+                f"({self.dimension}, n); got shape {further.shape}."
+            )
+        spaced = self.orbit[:: 1 + steps // (1 + spread)]
+        self.first = np.concatenate([spaced, further.T])
         if not len(self.first):
             raise ValueError("the orbit escapes: give starts near the cycles by near.")
         least = LEAST * np.abs(self.first).max(axis=0)

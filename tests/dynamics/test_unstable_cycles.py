@@ -104,10 +104,12 @@ def test_periods_without_cycles_are_empty_and_shorter_ones_are_told():
     assert "0 to 2 (9)" in repr(cycles)
 
 
-def test_starts_of_a_driven_map_are_refused():
+def test_starts_of_a_driven_map_and_of_another_shape_are_refused():
     driven = dynamics.System(lambda x: -x, drive_period=2)
     with pytest.raises(ValueError, match=r"strobed\(2\)"):
         unstable_cycles(driven, jnp.array(0.3), period=2)
+    with pytest.raises(ValueError, match=r"\(2, n\); got shape \(3, 1\)"):
+        unstable_cycles(henon, jnp.zeros(2), period=2, steps=10, near=np.ones((3, 1)))
 
 
 @pytest.mark.slow
