@@ -37,6 +37,7 @@ from statmech_attn.bpkr.newton import CONVERGED, ITERATIONS, STALLED, UNDEFINED
 
 
 SLAB = 2**23  # numbers of the inputs that are worked on at once
+SINGLE = 2**27  # numbers of inputs that are kept in single precision too, at most
 PAIRS = 20  # steps and changes of the gradient that L-BFGS keeps
 INNER = 30  # conjugate gradients of a step, at most
 ACCURACY = 0.03  # of these, relative
@@ -85,9 +86,8 @@ def memory(n_examples, n_inputs, n_paths, outputs=1) -> int:
     inputs = n_examples * n_inputs * n_paths
     slab = min(inputs * outputs**2, max(SLAB, n * d))
     vectors = (2 * PAIRS + 20) * d * (d + 1)
-    return 8 * (
-        inputs + inputs // 2 + 4 * slab + 5 * n * n + 2 * n_inputs * d * d + vectors
-    )
+    inputs += inputs // 2 if inputs <= SINGLE else 0  # in single precision too
+    return 8 * (inputs + 4 * slab + 5 * n * n + 2 * n_inputs * d * d + vectors)
 
 
 def streamed(

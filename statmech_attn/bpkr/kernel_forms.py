@@ -267,7 +267,7 @@ def most_paths(
 
     Example:
         >>> most_paths(2000, 768), most_paths(200, 64)
-        (249, 1602)
+        (249, 1585)
     """
 
     def needed(n_paths: int) -> int:

@@ -52,7 +52,7 @@ def test_one_parameter_is_a_bifurcation_diagram_in_the_words_of_the_file():
     assert set(kept[:, 0]) == {0.1, 0.2, 0.3} and np.abs(kept[:, 1]).max() < 2
     (legend,) = figures["bifurcation"].legends
     words = [text.get_text() for text in legend.get_texts()]
-    assert "every step" in words and "diverged" in words
+    assert "every kick" in words and "diverged" in words
 
 
 @pytest.mark.parametrize("tolerance", [None, 0.01])
