@@ -143,12 +143,16 @@ SPAN = re.compile(
     r"(``.+?``|(?<!`)`[^`\n]+(?:\n[^`\n]+)?`|(?<![\\$\w])\$[^$]+\$(?!\w))"
 )
 
+EMPHASIS = r"(?<![\w*])(\*[A-Za-z][^*|]*[A-Za-z]\*)(?![\w*])"
+
 
 def escaped(text: str) -> str:
-    r"""A docstring with formulas for its `$...$`; stars and bars are themselves."""
+    r"""A docstring with formulas for `$...$`, and *words*; other stars are stars."""
 
     def plain(part: str) -> str:
-        part = re.sub(r"(?<!\\)([*|])", r"\\\1", part)
+        pieces = re.split(EMPHASIS, part)  # which keeps its stars
+        pieces[::2] = [re.sub(r"(?<!\\)([*|])", r"\\\1", x) for x in pieces[::2]]
+        part = "".join(pieces)
         part = re.sub(r"(?<=\w)_(?!\w)", r"\_", part)
         return re.sub(r"docs/([\w/]+)\.md", r":doc:`\1 </\1>`", part)
 
