@@ -243,6 +243,7 @@ def check(results):
 
 
 @pytest.mark.slow
+@pytest.mark.one_generator
 def test_four_devices_give_the_numbers_of_one():
     results = found(FAST, [4])
     assert results.pop("stretch") == {"devices": 4, "talk": []}

@@ -90,6 +90,7 @@ def test_laws_of_different_beta_are_told_apart(two_samples):
 
 
 @pytest.mark.slow
+@pytest.mark.one_generator
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_does_not_depend_on_the_runs_and_points_beside_it(method):
     given = dict(n_spins=3000, steps=6)
