@@ -66,7 +66,7 @@ _ROWS = (
     ),
     Variable(
         "angle",
-        "time",
+        "place",
         "smallest angle of expanding with other vectors",
         "rad",
         "θ",

@@ -98,7 +98,7 @@ _ROWS = (
     ),
     Variable(
         "point",
-        "cycle time coordinate",
+        "cycle place coordinate",
         "points of a cycle, NaN after its period",
         symbol="x",
         value="points",

@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -209,5 +210,8 @@ def test_command_checks_its_output_before_it_measures(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_whole_table_agrees():
-    found = judge([run_row(r) for r in ROWS])
-    assert [line for line in found if line.verdict != "ok"] == []
+    results = []
+    for reference in ROWS:
+        results.append(run_row(reference))
+        jax.clear_caches()  # programs of all rows together fill the memory of a worker
+    assert [line for line in judge(results) if line.verdict != "ok"] == []
