@@ -299,9 +299,10 @@ def _summed(theory, simulation, names, steps: int, sizes) -> Deviations | None:
     count = np.broadcast_to(later, deviations.shape[-2:])
     largest = np.arange(len(n_spins), 0, -1)[:, None, None] <= count
     factor = extrapolation(n_spins, largest)
-    samples = np.where(largest, factor, 0.0)[:, None] * np.nan_to_num(deviations)
-    samples = samples.sum(0)
-    used = (count > 0) & np.isfinite(deviations).all((0, 1)) & (samples.std(0) > FREE)
+    finite = np.isfinite(deviations)
+    known = np.where(finite, deviations, 0.0)  # `used` leaves out the others
+    samples = (np.where(largest, factor, 0.0)[:, None] * known).sum(0)
+    used = (count > 0) & finite.all((0, 1)) & (samples.std(0) > FREE)
     lengths = used.sum(1)
     ends = np.cumsum(lengths)
     series = [slice(a, b) for a, b in zip(ends - lengths, ends) if b > a]

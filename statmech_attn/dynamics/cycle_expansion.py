@@ -119,7 +119,8 @@ def cycle_expansion(
         `CycleExpansion`, with the values of every truncation.
 
     Raises:
-        ValueError: no cycles, or an unknown function.
+        ValueError: no cycles, an unknown function, or a multiplier that rounding hides
+            and that may expand.
 
     Example:
         >>> import jax.numpy as jnp
@@ -136,7 +137,7 @@ def cycle_expansion(
     if not len(cycles.length):
         raise ValueError("there are no cycles to expand in.")
     order = cycles.periods
-    growth = np.maximum(0, np.nan_to_num(cycles.exponents)).sum(axis=1)
+    growth = np.maximum(0, _exponents(cycles)).sum(axis=1)
     weights = {
         "zeta": lambda r: np.exp(-r * growth * cycles.length),
         "determinant": lambda r: 1 / _determinants(cycles, r),
@@ -160,9 +161,27 @@ def cycle_expansion(
     )
 
 
+def _exponents(cycles: UnstableCycles) -> Float[np.ndarray, "n k"]:
+    """Exponents, -inf for those that rounding hides behind contracting ones.
+
+    Raises:
+        ValueError: one that is hidden may expand.
+    """
+    hidden = np.isnan(cycles.exponents)
+    known = np.where(hidden, np.inf, cycles.exponents)
+    may_expand = hidden & (np.minimum.accumulate(known, axis=1) >= 0)
+    if may_expand.any():
+        raise ValueError(
+            "rounding hides a multiplier that may expand, of "
+            f"{may_expand.any(axis=1).sum()} of {len(hidden)} cycles: leave these out "
+            "by where, or shorten the period."
+        )
+    return np.where(hidden, -np.inf, cycles.exponents)
+
+
 def _determinants(cycles: UnstableCycles, r: int) -> Float[np.ndarray, " cycles"]:
     """|det(1 - J^r)|; of a complex pair and of what rounding hides, |mu|^r or 1."""
-    sizes = np.exp(np.nan_to_num(cycles.exponents) * (r * cycles.length)[:, None])
+    sizes = np.exp(_exponents(cycles) * (r * cycles.length)[:, None])
     factors = np.abs(1 - cycles.signs**r * sizes)
     return np.where(cycles.signs == 0, np.maximum(1, sizes), factors).prod(axis=1)
 

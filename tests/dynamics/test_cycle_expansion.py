@@ -1,5 +1,6 @@
 """Cycle expansions: exact escape rates, exponents and entropies, and their errors."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -107,3 +108,20 @@ def test_no_cycles_and_unknown_functions_are_refused():
         cycle_expansion(cycles.where(cycles.length > 6))
     with pytest.raises(ValueError, match="zeta or determinant"):
         cycle_expansion(cycles, function="trace")  # pyright: ignore[reportArgumentType]
+
+
+def test_hidden_multipliers_contract_behind_contracting_ones_or_are_refused():
+    cycles = unstable_cycles(henon, jnp.array([0.1, 0.2]), period=2, steps=2000)
+    values = lambda exponents, function: (
+        cycle_expansion(
+            eqx.tree_at(lambda c: c.exponents, cycles, exponents), function=function
+        ).escape_rates
+    )
+    lost, hidden = cycles.exponents.copy(), cycles.exponents.copy()
+    lost[:, 1], hidden[:, 1] = -np.inf, np.nan
+    hidden[:, 0] = lost[:, 0] = -0.1
+    for function in ("zeta", "determinant"):
+        np.testing.assert_array_equal(values(hidden, function), values(lost, function))
+    hidden[1, 0] = 0.1
+    with pytest.raises(ValueError, match="may expand, of 1 of"):
+        values(hidden, "zeta")
