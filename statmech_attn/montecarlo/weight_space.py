@@ -46,6 +46,7 @@ from statmech_attn.bpkr import (
 
 
 ACTIVATIONS = {"relu": jax.nn.relu, "erf": jax.scipy.special.erf}
+MOST_WEIGHTS = 2**31  # 16 GiB a state in double precision
 RANK_TOLERANCE = 1e-12  # singular values below this share of the largest are zero
 
 
@@ -219,8 +220,8 @@ def posterior(
             its attention; the problem is that of the linear network.
 
     Raises:
-        ValueError: widths that are not whole, temperature <= 0, kernels in place of
-            inputs, another activation.
+        ValueError: widths that are not whole, temperature <= 0, more weights than
+            `MOST_WEIGHTS`, kernels in place of inputs, another activation.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -252,6 +253,11 @@ def posterior(
     shapes = [(widths[0], rank)]
     shapes += [(H, n, m) for H, n, m in zip(problem.heads, widths[1:], widths)]
     shapes += [problem.Y.shape[1:] + (widths[-1],)]
+    if sum(math.prod(shape) for shape in shapes) > MOST_WEIGHTS:
+        raise ValueError(
+            f"networks of width {widths[0]:.6g} have more weights than {MOST_WEIGHTS} "
+            "(16 GiB), which is the most that can be sampled or trained."
+        )
     return WeightPosterior(
         inputs,
         problem.Y,

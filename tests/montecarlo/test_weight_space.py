@@ -299,6 +299,9 @@ def test_bad_input_is_refused(data):
     xi, Y, xi_test = data
     with pytest.raises(ValueError, match="whole"):
         posterior_of(xi, Y, 2.5)
+    for width in (1e5, 1e10, 1e308):
+        with pytest.raises(ValueError, match="more weights than 2147483648"):
+            posterior_of(xi, Y, width)
     with pytest.raises(ValueError, match="temperature"):
         weight_space.posterior(problem(xi, Y, 2, temperature=0.0))
     posterior = posterior_of(xi, Y, 2)
