@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LISTED = 6  # numbers of a row that are listed; of more there is their range
 ROUNDING = 2.0**-52  # of a number; an error below it is none
+ZERO = ", 0 if none"  # ending of the name of a number that is 0 where there is none
 PLAIN = -3, 6  # powers of ten of numbers that are written without one
 HTML = "<table><caption>{}</caption>{}</table>"
 HTML_ROW = '<tr><th style="text-align:left">{}</th><td style="text-align:left">{}</td>'
@@ -150,8 +151,13 @@ def _lines(result: Any) -> list[tuple[str, str]] | None:
     for row, values, errors in _rows(result, shown):
         numbers = [x for x in (values, errors) if x is not None and x.dtype.kind == "f"]
         if not (numbers and all(np.isnan(x).all() for x in numbers)):
+            if row.long_name.endswith(ZERO) and not values.any():
+                lines.append((row.long_name.removesuffix(ZERO), "none"))
+                continue
             unit = unit_of(row.in_steps(_unit(result)).attributes())
-            unit = "" if unit == "1" else f" {unit}"
+            counted = unit.isalpha() and values.dtype.kind in "iu"
+            plural = "s" if counted and (values != 1).any() else ""
+            unit = "" if unit == "1" else f" {unit}{plural}"
             lines.append((row.long_name, f"{_said(row, values, errors)}{unit}"))
     why = getattr(result, "explain", None)
     if why is not None and isinstance(words := why(), str):

@@ -1,5 +1,6 @@
 """Results say their numbers: in text, in a table, in a data set, in sentences."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from statmech_attn import bpkr, dmft, dynamics, presentation, storage
 from statmech_attn.dynamics import classify, EscapeRate, PHASES, Rotation, System
+from statmech_attn.labels import Variable
 
 
 GROWTH = jnp.array([2.5, 3.2, 3.9, 3.0])
@@ -63,6 +65,24 @@ def test_text_and_table_have_numbers_with_errors_and_words(batch):
     for words in ("fixed 1, periodic 1", "-0.6931471806 ± 1e-10", "nat / step"):
         assert words in text and words in table
     assert "Array" not in text and len(text) < 1000
+
+
+class Periods(eqx.Module):
+    period: np.ndarray
+    _shown = (Variable("period", "", "period, 0 if none", "token", "p"),)
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
+
+@pytest.mark.parametrize(
+    ("periods", "line"),
+    [
+        (0, "period  none"),
+        (1, "period, 0 if none  1 token"),
+        ([0, 2], "period, 0 if none  0, 2 tokens"),
+    ],
+)
+def test_what_there_is_none_of_is_said_in_a_word(periods, line):
+    assert repr(Periods(np.array(periods))) == f"Periods\n  {line}"
 
 
 def test_results_under_a_trace_show_their_shapes(batch):
@@ -181,7 +201,7 @@ def test_what_an_orbit_is_made_of_shows_its_numbers():
     )
     assert "f64[4,3]" in seen[0] and "(2, 3)" in repr(observed)
     for value, numbers in (
-        (net, "context length                 4 token"),
+        (net, "context length                 4 tokens"),
         (params, "inverse temperature of the output  1.28\n"),
         (start, "tokens in the window                 1 token"),
     ):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft
+from statmech_attn.batches import runtime
 from statmech_attn.montecarlo import (
     class_counts,
     rows_of_a_call,
@@ -90,7 +91,6 @@ def test_laws_of_different_beta_are_told_apart(two_samples):
 
 
 @pytest.mark.slow
-@pytest.mark.one_generator
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_does_not_depend_on_the_runs_and_points_beside_it(method):
     given = dict(n_spins=3000, steps=6)
@@ -98,8 +98,10 @@ def test_a_run_does_not_depend_on_the_runs_and_points_beside_it(method):
     many = run(method, beta, runs=50, stored=50, **given).sample
     split = run(method, beta, runs=50, stored=50, batch_runs=7, **given).sample
     alone = run(method, beta[1:2], runs=3, stored=3, points=[1], **given).sample
-    np.testing.assert_array_equal(many.A, split.A)
-    np.testing.assert_array_equal(many.A[:, :, 1:2, :3], alone.A)
+    # A spin that differs would be 1 / 3000 of some number, rounding of six steps 1e-15.
+    rounding = 0 if runtime.has_fused() else 1e-13
+    np.testing.assert_allclose(split.A, many.A, rtol=0, atol=rounding)
+    np.testing.assert_allclose(alone.A, many.A[:, :, 1:2, :3], rtol=0, atol=rounding)
 
 
 def test_moments_of_a_block_do_not_depend_on_how_many_are_beside_it():
