@@ -62,8 +62,8 @@ def verdict(part: xr.Dataset, names: tuple[str, ...]) -> dict[str, Any]:
             ("rotation number", diagrams.rotation_text(point)),
             ("entropy production", _production(point)),
             ("0-1 test K", _known(point.zero_one)),
-            ("window", counted(int(point.window), unit)),
-            ("horizon", counted(int(point.horizon), unit)),
+            ("decided over", counted(int(point.window), unit)),
+            ("has held for", counted(int(point.horizon), unit)),
         )
         if text
     ]
@@ -86,4 +86,4 @@ def _production(point: xr.Dataset) -> str:
 
 def _known(value: xr.DataArray) -> str:
     number = float(value)
-    return "" if np.isnan(number) else f"{number:.6g}"
+    return "" if np.isnan(number) else f"{number:.3f}"

@@ -183,10 +183,14 @@ def test_pixels_of_the_density_are_where_samples_are(tab, address, line):
     bottom = round(10 + 0.66 * (height - 42 - 10 - 13 - 18))  # of the diagram's frame
     edges = np.linspace(*window["y"], bottom - 10 + 1)
     wrong = count = 0
+    dots = np.ones(3)  # a sample reaches to the pixels above and below
     for number, row in enumerate(dataset.section.values):
         share = (number + 0.5) / 40
         column = alpha[10:bottom, round(64 + share * (width - 12 - 64))]
         counts = np.histogram(row[np.isfinite(row)], edges)[0][::-1]
+        counts = np.convolve(counts, dots, "same")
+        beside = alpha[10:bottom, round(64 + (share + 0.5 / 40) * (width - 12 - 64))]
+        assert number == 39 or not beside[2:-2].any()  # no ink between two points
         wrong += int(((column > 0) != (counts > 0))[2:-2].sum())
         count += int((counts > 0).sum())
     assert count > 300 and wrong <= 0.02 * count  # pixels at edges of cells
@@ -245,13 +249,16 @@ def test_the_address_holds_the_view(tab, address, browser):
 
 
 def test_a_part_is_computed_and_appears(tab, address):
-    shown(tab, address)
+    shown(tab, address, "#file=0&at=1.1")
+    tab.locator("#live figure").nth(4).wait_for(timeout=120_000)
     tab.locator("#box").click()
     tab.mouse.move(*place(tab, 0.1))
     tab.mouse.down()
     tab.mouse.move(*place(tab, 0.15))
     tab.mouse.up()
     tab.locator("#part-a-num").fill("12")
+    form = tab.locator("#part").bounding_box()  # beside the box, not below five pictures
+    assert 0 <= form["y"] and form["y"] + form["height"] <= tab.viewport_size["height"]
     with tab.expect_download() as download:
         tab.locator("#download").click()
     text = download.value.path().read_text()
@@ -259,6 +266,8 @@ def test_a_part_is_computed_and_appears(tab, address):
     tab.locator("#compute").click()
     done = tab.locator("#part-message", has_text="12 points have been computed")
     done.wait_for(timeout=120_000)
+    tab.locator("#close").click()
+    assert tab.locator("#part").is_hidden()
 
 
 def test_a_slow_part_is_cancelled(tab, address):

@@ -8,6 +8,7 @@ import { axisWords, element, symbol } from "./text.js";
 
 const RIBBON = 13;
 const GAP = 9;
+const DOT = 3;  // pixels of a sample that stands alone
 
 export class LineView {
   constructor(file, number, source, base, over) {
@@ -82,7 +83,8 @@ export class LineView {
     }
   }
 
-  // Ink by the number of samples of a point in a cell; one sample can be seen.
+  // Ink by the number of samples of a point in a cell; one sample can be seen.  Where
+  // points lie further apart than a dot, every sample is a dot in its middle.
   drawDensity(box, ratio, x, y) {
     const [left, top, right, bottom] = box.map((v) => Math.round(v * ratio));
     const [w, h] = [right - left, bottom - top];
@@ -92,10 +94,18 @@ export class LineView {
     const image = new ImageData(w, h);
     const pixels = image.data;
     const columns = new Int32Array(2 * w).fill(-1);
+    const reach = Math.floor((DOT * ratio) / 2);
+    const between = (ratio * (x.at(edges[edges.length - 1]) - x.at(edges[0]))) / (edges.length - 1);
+    const dotted = between > 4 * reach;
     for (let i = 0; i < w; i += 1) {
       const from = x.value((left + i) / ratio);
       const to = x.value((left + i + 1) / ratio);
       if (to < edges[0] || from >= edges[edges.length - 1]) continue;
+      if (dotted) {
+        const cell = cellOf(edges, Math.max(from, edges[0]));
+        const middle = ratio * x.at((edges[cell] + edges[cell + 1]) / 2) - left;
+        if (Math.abs(i + 0.5 - middle) > reach + 0.5) continue;
+      }
       columns[2 * i] = cellOf(edges, Math.max(from, edges[0]));
       columns[2 * i + 1] = Math.max(cellOf(edges, to * (1 - 1e-15)), columns[2 * i]);
     }
@@ -105,14 +115,17 @@ export class LineView {
       const front = name === "section" || names.length === 1;
       const [red, green, blue] = css(front ? "--ink-dots" : "--pale-dots").split(" ").map(Number);
       const even = (width * (front ? 128 : 64)) / rows;
+      const rowAt = (j) => Math.floor(((y.value((top + j + 0.5) / ratio) - low) / (high - low)) * rows);
       for (let j = 0; j < h; j += 1) {
-        const value = y.value((top + j + 0.5) / ratio);
-        const row = Math.floor(((value - low) / (high - low)) * rows);
-        if (row < 0 || row >= rows) continue;
+        const first = Math.max(rowAt(dotted ? j + reach : j), 0);
+        const last = Math.min(rowAt(dotted ? j - reach : j), rows - 1);
+        if (first > last) continue;
         for (let i = 0; i < w; i += 1) {
           let count = 0;
           for (let c = columns[2 * i]; c >= 0 && c <= columns[2 * i + 1]; c += 1) {
-            count = Math.max(count, data[c * rows + row]);
+            for (let row = first; row <= last; row += 1) {
+              count = Math.max(count, data[c * rows + row]);
+            }
           }
           if (!count) continue;
           const ink = 0.2 + (0.8 * count) / (count + 1.5 * even);
@@ -256,11 +269,9 @@ export class LineView {
         for (let i = 0; i < count; i += 1) {
           if (!Number.isFinite(at(i))) continue;
           const [px, py] = [middle(i), y.at(at(i))];
-          if (!broken(i)) context.lineTo(px, py);
-          else {
-            context.moveTo(px - 0.7, py);
-            context.lineTo(px + 0.7, py);
-          }
+          context[broken(i) ? "moveTo" : "lineTo"](px, py);
+          const alone = broken(i) && (i === count - 1 || broken(i + 1));
+          if (alone) context.fillRect(px - DOT / 2, py - DOT / 2, DOT, DOT);
         }
         context.stroke();
       } else {

@@ -48,6 +48,7 @@ class Page {
     on("out", () => this.navigator.zoom(1 / 0.6, middle()));
     on("whole", () => this.moved(this.view.limits));
     on("box", () => this.toggleBox());
+    on("close", () => this.closePart());
     on("theme", () => this.turn());
     on("link", () => this.copy());
     for (const button of document.querySelectorAll("[data-form]")) {
@@ -304,6 +305,12 @@ class Page {
     if (!ended) return;
     this.toggleBox(false);
     this.part.offer(this.view, this.over.box);
+  }
+
+  closePart() {
+    byId("part").hidden = true;
+    this.over.box = null;
+    this.view.drawOver(this.over);
   }
 
   toggleBox(state = !this.navigator.boxing) {

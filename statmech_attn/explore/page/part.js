@@ -34,6 +34,7 @@ export class PartPanel {
       }),
     ]));
     byId("part").hidden = false;
+    byId("part").scrollIntoView({ block: "nearest" });
     this.say("");
   }
 

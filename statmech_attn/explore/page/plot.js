@@ -214,7 +214,7 @@ export function drawSmall(canvas, { series, xWords, yWords, logarithmic, dots, z
   const [[x0, x1], [y0, y1]] = [range(0), range(1)];
   const pad = 0.06 * (y1 - y0) || 0.05;
   const side = dots ? 0.06 * (x1 - x0) || 0.05 : 0;
-  let box = [70, 8, width - 8, height - (xWords ? 40 : 22)];
+  let box = [70, 8, width - 16, height - (xWords ? 40 : 22)];
   if (square) {
     const size = Math.min(box[2] - box[0], box[3] - box[1]);
     box = [box[0], box[1], box[0] + size, box[1] + size];
