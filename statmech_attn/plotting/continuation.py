@@ -13,9 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
+from statmech_attn.labels import counted, unit_of
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import bifurcation_samples
 from statmech_attn.plotting.labels import is_own, label, shown
+from statmech_attn.plotting.panels import tell
 from statmech_attn.plotting.registry import has, picture
 from statmech_attn.plotting.sheets import Given
 
@@ -187,7 +189,24 @@ def _draw_points(axis: Axes, dataset: xr.Dataset) -> None:
         look: dict[str, Any] = (
             {"mfc": "white", "mec": colour} if subcritical else {"mfc": colour}
         )
-        axis.plot(x, y, marker, label=words, **(MARK | size | look))
+        (drawn,) = axis.plot(x, y, marker, label=words, **(MARK | size | look))
+        tell(drawn, _normal_form(point, criticality[int(point.special_criticality)]))
+
+
+def _normal_form(point: xr.Dataset, criticality: str) -> str:
+    """What a special point is beside its kind and place."""
+    period = counted(int(point.special_period), unit_of(point.special_period.attrs))
+    parts = [f"period {period}"]
+    if criticality != "none":
+        parts.append(criticality)
+    for name, words in (
+        ("coefficient", "coefficient of the normal form"),
+        ("rotation", "rotation number"),
+    ):
+        value = float(point[f"special_{name}"])
+        if np.isfinite(value):
+            parts.append(f"{words} {value:.6g}")
+    return ", ".join(parts)
 
 
 def _over_the_parameter(

@@ -15,12 +15,15 @@ a legend, and marks in the order in which they are drawn:
     span        a range of one axis
     cells       edges x and y, values, errors, and the colours of a range
     text        words at a place
+
+A mark has `words`, its entry in the legend, and `told`, what else there is to say of it.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -75,6 +78,7 @@ SIGNS = {
 }
 
 
+_TOLD: WeakKeyDictionary[Artist, str] = WeakKeyDictionary()
 SOLVED: Mark = {
     "type": "place",
     "words": "computed here",
@@ -250,9 +254,21 @@ def _of_axes(axis: Axes) -> list[Mark]:
     return [mark for _, mark in sorted(marks, key=lambda pair: pair[0])]
 
 
+def tell(artist: Artist, words: str) -> None:
+    """Say more of an artist than its place, where a page shows it.
+
+    Args:
+        artist: that has been drawn.
+        words: what is said of it, a part of a sentence.
+    """
+    _TOLD[artist] = words
+
+
 def _of(artist: Artist, axis: Axes) -> Iterator[Mark]:
     """Marks of an artist."""
     words = {"words": _words(artist)}
+    if artist in _TOLD:
+        words["told"] = _TOLD[artist]
     if isinstance(artist, Line2D):
         yield _line(artist, axis) | words
     elif isinstance(artist, FillBetweenPolyCollection):

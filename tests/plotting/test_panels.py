@@ -74,6 +74,16 @@ def test_kept_results_are_panels(path):
         assert_holds(panels.panels(figure), figure)
 
 
+def test_a_bifurcation_is_told_with_its_normal_form():
+    (path,) = [path for path in KEPT if path.stem == "pe5_continuation-laptop"]
+    branches = storage.read(path)
+    (panel,) = panels.panels(plotting.continuation_diagram(branches))["panels"]
+    (told,) = [mark["told"] for mark in panel["marks"] if "told" in mark]
+    assert told.startswith("period 32 tokens, supercritical, coefficient of the normal")
+    for number in (branches.special_coefficient, branches.special_rotation):
+        assert f"{float(number[0]):.6g}" in told
+
+
 def test_a_long_line_keeps_its_extremes_and_its_gaps():
     """All numbers lie in [5, 6] but for a gap, which is no extreme at 0."""
     y = 5.5 + 0.5 * np.sin(np.arange(40_000.0))

@@ -182,14 +182,15 @@ function withError(value, low, high) {
   return `${quantity(value)} (${quantity(low)} to ${quantity(high)})`;
 }
 
-function sentence(words, panel, scales, x, y) {
+function sentence({ words, told: more }, panel, scales, x, y) {
   const of = words ? `${words}: ` : "";
-  return `${of}${panel.x.words} ${told(scales.x, x)}, ${scales.words} ${y}`;
+  const place = `${panel.x.words} ${told(scales.x, x)}, ${scales.words} ${y}`;
+  return `${of}${place}${more ? `; ${more}` : ""}`;
 }
 
 const DRAWN = {
   line(context, mark, scales, targets) {
-    const { x: xs, y: ys, error, words } = mark;
+    const { x: xs, y: ys, error } = mark;
     const { x, y, panel } = scales;
     if (mark.width) path(context, mark, x, y);
     context.setLineDash([]);
@@ -200,8 +201,8 @@ const DRAWN = {
       context.lineWidth = 1.2;
       if (error && low !== null) line(context, [px, y.at(low), px, y.at(high)]);
       if (mark.marker) marker(context, mark, px, py);
-      const text = () => sentence(words, panel, scales, value, withError(ys[i], low, high));
-      targets.push({ x: px, y: py, text });
+      const text = () => sentence(mark, panel, scales, value, withError(ys[i], low, high));
+      targets.push({ x: px, y: py, behind: mark.told ? -BEHIND : 0, text });
     });
   },
   band(context, { x: xs, low, high }, { x, y }) {
@@ -211,7 +212,7 @@ const DRAWN = {
     context.fill();
   },
   bars(context, mark, scales, targets) {
-    const { left, right, base, top, error, colours, words } = mark;
+    const { left, right, base, top, error, colours } = mark;
     const { x, y, panel } = scales;
     left.forEach((value, i) => {
       if (top[i] === null) return;
@@ -226,7 +227,7 @@ const DRAWN = {
         line(context, [(from + to) / 2, y.at(ends[0]), (from + to) / 2, y.at(ends[1])]);
       }
       const middle = [...(x.names?.keys() ?? [])].find((at) => at > value && at < right[i]);
-      const text = () => sentence(words, panel, scales, middle ?? (value + right[i]) / 2,
+      const text = () => sentence(mark, panel, scales, middle ?? (value + right[i]) / 2,
         withError(top[i] - base[i], ...ends.map((end) => end && end - base[i])));
       targets.push({ x: (from + to) / 2, y: (foot + head) / 2,
         half: [(to - from) / 2, Math.abs(foot - head) / 2], text });
