@@ -32,6 +32,11 @@ def study_of(file: File, tree: dict[str, Any], allow_code: bool) -> studies.Stud
         )
     try:
         inputs = study.inputs()
+    except FileNotFoundError as error:
+        raise Uncomputable(
+            f"Nothing is computed here, because {error.filename} is missing: put it "
+            "there and start the explorer again."
+        ) from None
     except OSError as error:
         raise Uncomputable(f"{error.filename}: {error.strerror}.") from None
     stored = json.loads(file.dataset.attrs.get("inputs", "{}"))

@@ -16,7 +16,7 @@ a legend, and marks in the order in which they are drawn:
     cells       edges x and y, values, errors, and the colours of a range
     text        words at a place
 
-A mark has `words`, its entry in the legend, and `told`, what else there is to say of it.
+A mark has `words`, its entry in the legend, and `told`, what else is said of it.
 """
 
 import re

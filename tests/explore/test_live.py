@@ -73,8 +73,11 @@ def test_code_runs_only_where_it_is_allowed(logistic):
         Live(logistic)
 
 
-def test_code_that_has_changed_is_refused(logistic):
+def test_code_that_is_missing_or_has_changed_is_refused(logistic):
     program = logistic.path.with_name("logistic.py")
+    program.unlink()
+    with pytest.raises(Uncomputable, match="because .*logistic.py is missing: put"):
+        Live(logistic, allow_code=True)
     program.write_text(f"{MAP}# changed\n")
     with pytest.raises(Uncomputable, match="another logistic.py"):
         Live(logistic, allow_code=True)

@@ -113,7 +113,7 @@ export class SheetView {
     this.controls.replaceChildren(...choices.map((choice) => this.control(choice)).filter(Boolean));
     this.words.textContent = symbol(told);
     const asks = choices.some(({ between }) => between) && this.source.computes && this.file.why;
-    this.why.textContent = asks ? `Between stored values: ${this.file.why}` : "";
+    this.why.textContent = asks ? this.file.why : "";
   }
 
   control(choice) {
