@@ -17,7 +17,7 @@ from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
-from statmech_attn.labels import STEP, unit_of, Variable
+from statmech_attn.labels import plural, STEP, unit_of, Variable
 
 
 if TYPE_CHECKING:
@@ -155,9 +155,9 @@ def _lines(result: Any) -> list[tuple[str, str]] | None:
                 lines.append((row.long_name.removesuffix(ZERO), "none"))
                 continue
             unit = unit_of(row.in_steps(_unit(result)).attributes())
-            counted = unit.isalpha() and values.dtype.kind in "iu"
-            plural = "s" if counted and (values != 1).any() else ""
-            unit = "" if unit == "1" else f" {unit}{plural}"
+            counts = unit.isalpha() and values.dtype.kind in "iu"
+            unit = plural(unit) if counts and (values != 1).any() else unit
+            unit = "" if unit == "1" else f" {unit}"
             lines.append((row.long_name, f"{_said(row, values, errors)}{unit}"))
     why = getattr(result, "explain", None)
     if why is not None and isinstance(words := why(), str):

@@ -77,7 +77,9 @@ def test_a_million_points_are_planned_and_a_toy_is_shared_and_merged(call, tmp_p
     assert sum(not row.startswith("#") for row in rows) == 1 + 6 * 4
     assert (tmp_path / "work/phase_diagram.pdf").exists()
     logs = [path.read_text() for path in (tmp_path / "work").glob("worker-*.log")]
-    assert len(logs) == 3 and any("merging the chunks" in text for text in logs)
+    assert len(logs) == 3 and any(
+        "writing the file from its chunks" in text for text in logs
+    )
 
 
 def test_scores_of_transformers_stand_beside_their_ablation(call, tmp_path, image_data):

@@ -47,7 +47,9 @@ def print_info(info: Info, console: Console) -> None:
             table.add_row(name, value)
     console.print(table)
     console.print("study:")
-    for line in info.study.strip().splitlines():
+    for line in info.study.splitlines():
+        if not line or line.startswith("#"):
+            continue
         console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
 
 

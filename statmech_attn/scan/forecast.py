@@ -85,7 +85,7 @@ class Forecast(NamedTuple):
             more = f" (refined to {about}at most {self.most})"
         line = (
             f"{self.points} points{more} in {counted(chunks, 'chunk')} of "
-            f"{self.points_per_chunk}, {self.workers} worker(s)"
+            f"{self.points_per_chunk}, by {counted(self.workers, 'worker')}"
         )
         if self.seconds is None:
             return line

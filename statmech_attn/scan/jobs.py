@@ -363,7 +363,7 @@ def _merge_once(task: _Task, folder: Folder, work: Work) -> None:
             if task.stop.finish.wait(PAUSE[0]):
                 raise task.unfinished(folder.path)
         try:
-            task.report.note("merging the chunks")
+            task.report.note("writing the file from its chunks")
             _remove_unfinished(task.output)
             merge(folder, work, task.job, task.output, overwrite=task.overwrite)
             remove(folder.path)

@@ -22,6 +22,7 @@ steps = 30
 noise = true
 """
 BIFURCATION = """
+# A scan.
 kind = "bifurcation"
 [network]
 patterns = "poclopez-pe2"
@@ -195,6 +196,8 @@ def test_info_says_what_a_file_is_and_found(call, folder):
     result = call("info", folder / "scan.h5")
     for words in ("bifurcation", "phases", "fixed", "float64"):
         assert words in result.output
+    study = (folder / "scan.toml").read_text()
+    assert "# A scan" in study and "# A scan" not in result.output
 
 
 @pytest.mark.slow

@@ -257,7 +257,9 @@ def test_a_part_is_computed_and_appears(tab, address):
     tab.mouse.move(*place(tab, 0.15))
     tab.mouse.up()
     tab.locator("#part-a-num").fill("12")
-    form = tab.locator("#part").bounding_box()  # beside the box, not below five pictures
+    form = tab.locator(
+        "#part"
+    ).bounding_box()  # beside the box, not below five pictures
     assert 0 <= form["y"] and form["y"] + form["height"] <= tab.viewport_size["height"]
     with tab.expect_download() as download:
         tab.locator("#download").click()

@@ -355,7 +355,9 @@ def test_the_script_holds_the_forecast_in_its_comments(folder):
     array = slurm.Array(folder / "study.toml", folder / "scan.h5", tasks=7)
     lines = slurm.script(array, "scan.h5.sh", forecast()).splitlines()
     comments = " ".join(line[2:] for line in lines if line.startswith("# "))
-    assert "10000 points in 200 chunks of 50, 2 worker(s): about 1 h 23 min" in comments
+    assert (
+        "10000 points in 200 chunks of 50, by 2 workers: about 1 h 23 min" in comments
+    )
     # 15 rounds of 14 chunks, and a second for the file
     assert "1.00 GiB of memory. All 7 at once: about 12 min 31 s." in comments
     assert "busy" not in comments

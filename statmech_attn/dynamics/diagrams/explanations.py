@@ -195,13 +195,18 @@ def doubts(dataset: xr.Dataset) -> list[str]:
         if "transient_probability" in dataset:
             expected = np.nansum(dataset.transient_probability.values[sure])
             expectation = (
-                f"; by the lifetimes seen, {expected:.2g} of them are transients"
+                f"; the lifetimes of the transients seen let one expect {expected:.2g} "
+                "transients among them"
             )
         lines.append(
             f"{sure.sum()} chaotic points that are not doubtful have lasted for {time} "
             f"or more{expectation}; a longer-lived transient would look the same"
         )
     return lines
+
+
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def _run_again(dataset: xr.Dataset, doubtful: int) -> list[str]:
@@ -212,16 +217,18 @@ def _run_again(dataset: xr.Dataset, doubtful: int) -> list[str]:
         return []
     lines = [
         f"{run.sum()} doubtful points were run again from {starts} perturbed states "
-        f"each: {departed.sum()} are transients, {doubtful} stay doubtful"
+        f"each: {_number(departed.sum(), 'is a transient', 'are transients')}, "
+        f"{_number(doubtful, 'stays', 'stay')} doubtful"
     ]
     if departed.any():
         final, exponent = dataset.final_phase.values, dataset.final_lyapunov.values
         ends = []
         for code in np.unique(final[departed]):
             values = exponent[departed & (final == code)]
-            span = f"λ_1 from {values.min():.3g} to {values.max():.3g}"
+            low, high = (f"{x:.3g}" for x in (values.min(), values.max()))
+            span = f"λ_1 from {low} to {high}" if low != high else f"λ_1 = {low}"
             ends.append(f"{values.size} {PHASES[int(code)]} ({span})")
-        line = f"what follows the transients: {', '.join(ends)}"
+        line = f"after the transients: {', '.join(ends)}"
         several = departed & (settled < starts - dataset.confirmed.values)
         if several.any():
             line += f"; at {several.sum()} of them one of several attractors"
