@@ -348,7 +348,7 @@ class BifurcationStudy(DmftStudy, frozen=True):
     """Attractors on a grid: sections, Lyapunov exponents, phases."""
 
     template: ClassVar[Mapping[str, Any]] = {
-        "parameters.beta": {"start": 1.1, "stop": 1.5, "num": 41}
+        "parameters.beta": {"start": 1.1, "stop": 1.5, "num": 101}
     }
 
     kind: Literal["bifurcation"]
