@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -97,5 +98,7 @@ def _write_zarr(dataset, target: Path) -> None:
         raise ValueError(extras.needed("--zarr", "zarr", "zarr"))
     for variable in dataset.variables.values():
         variable.encoding = {}
-    with storage.replaced(target) as part:
-        dataset.to_zarr(part, mode="w-", zarr_format=3, consolidated=False)
+    with storage.replaced(target) as part, warnings.catch_warnings():
+        # Format 3 does not require what readers of one store like to have in one place.
+        warnings.filterwarnings("ignore", "Consolidated metadata", UserWarning)
+        dataset.to_zarr(part, mode="w-", zarr_format=3, consolidated=True)
