@@ -58,6 +58,7 @@ def ablation():
     return bpkr.ablate(loss, HEADS, gradient=jax.jacfwd(loss), pairs=True, greedy=True)
 
 
+@pytest.mark.slow
 def test_losses_are_those_of_networks_built_without_the_heads(ablation):
     whole = without()
     places = [(layer, h) for layer, H in enumerate(HEADS) for h in range(H)]

@@ -118,6 +118,7 @@ def test_energy_is_the_gaussian_log_likelihood():
     assert float(bpkr.energy(K, 0.1, y)) == pytest.approx(float(expected), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", (1, 2))
 @pytest.mark.parametrize("features", (1, 3))  # of four: with and without a rest
 def test_kernels_by_slabs_of_features_are_those_of_all(features, outputs, monkeypatch):

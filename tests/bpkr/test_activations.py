@@ -79,6 +79,7 @@ def test_learning_curves_take_kernels(linear, tests):
     assert "rank" in by_inputs and "rank" not in by_kernels
 
 
+@pytest.mark.slow
 def test_a_heuristic_is_called_one(linear, data):
     xi, Y, _ = data
     relu = bpkr.activation_kernels("relu", xi, heads=HEADS, skip=SKIP)
@@ -90,6 +91,7 @@ def test_a_heuristic_is_called_one(linear, data):
         assert words not in repr(exact) and "heuristic" not in exact.to_dataset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "erf"])
 def test_activation_kernels_are_means_over_random_weights(activation, data):
     """Of 100 000 rows of V_0, in numpy; 54 pairs of paths and inputs."""
@@ -145,6 +147,7 @@ def test_weight_space_has_the_nonlinear_network(activation, data):
     np.testing.assert_allclose(posterior.predict(z, inputs), f(xi_test), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_examples_that_are_none_have_no_kernel(linear, tests):
     """Neither among themselves nor with test inputs, of which they tell nothing."""
     part = training_sets.truncated(linear[1], 4)

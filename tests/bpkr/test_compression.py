@@ -56,6 +56,7 @@ def _energy(problem, U):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("T", (1e-3, 1e-4, 1e-5, 1e-6, 1e-10))
 def test_low_temperatures_are_solved_in_few_steps(T):
     """The limit T -> 0 is reached linearly, as U depends on T through K + T."""
@@ -102,6 +103,7 @@ def density(Y, covariance):
     return normal(np.zeros(len(Y)), covariance).logpdf(np.asarray(Y))
 
 
+@pytest.mark.slow
 def test_the_evidence_is_the_density_of_the_labels():
     """At wide widths ln p(Y) is that of a normal law of P dimensions, to order 1/N."""
     errors = []
@@ -294,6 +296,7 @@ def test_single_precision_bounds_rounding_where_double_does():
     assert [bound <= compression.HIDDEN for bound in double] == [False] + [True] * 5
 
 
+@pytest.mark.slow
 def test_a_learning_curve_has_no_rows_for_examples():
     """`truncated` takes examples of the problem, below and above the rank."""
     whole = posed(0.3, examples=40)
@@ -311,6 +314,7 @@ def line(points=100):
     return bpkr.activation_kernels("relu", xi, heads=(1,)), np.sign(np.sin(5 * x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("T", (1e-2, 1e-4, 1e-6))
 def test_ill_conditioned_kernels_are_solved_in_their_eigenvectors(T):
     """One path: S is a function of one U, minimised in the eigenvalues of G.
@@ -371,6 +375,7 @@ def test_near_duplicates_are_solved_to_rounding(noise, T):
     assert abs(log_U - expected) < (saddle.TOLERANCE + 8 * rounding) / curvature
 
 
+@pytest.mark.slow
 def test_where_no_answer_changes_examples_are_left_as_they_are():
     """Labels of size one: at T = 0.1 duplicates need no rows, far below they do."""
     xi, _, Y = duplicates(1e-9)

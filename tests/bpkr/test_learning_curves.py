@@ -144,6 +144,7 @@ def test_errors_are_those_of_means_over_training_sets(curve):
     np.testing.assert_allclose(curve.error_stderr, stderr)
 
 
+@pytest.mark.slow
 def test_a_curve_in_chunks_is_the_same_to_the_last_bit(curve, tmp_path):
     """A file of two curves holds those of each temperature, and is read when there."""
     points = learning_curves.LearningCurves(

@@ -76,6 +76,7 @@ def dataset(pruned):
     return pruned.compute()
 
 
+@pytest.mark.slow
 def test_accuracies_are_those_of_networks_that_never_had_the_heads(dataset, y):
     """Heads of their own, and skips, included."""
     assert dataset.accuracy_sets[0].item() == 1.0

@@ -40,6 +40,7 @@ def scores(problem):
     return bpkr.score(problem, jax.random.key(0), resamples=5)
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_solution_and_errors_those_of_resamples(
     problem, scores
 ):
@@ -128,6 +129,7 @@ def test_without_labels_every_score_is_its_floor():
     np.testing.assert_allclose(scores.floor, scores.score, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("examples", "outputs"), ((24, 1), (24, 2), (9, 1), (9, 2)))
 def test_the_error_of_examples_left_out_is_that_of_problems_without_them(
     examples, outputs
@@ -170,6 +172,7 @@ def test_several_outputs_are_scored_at_once():
     assert dataset.head_share_permuted.shape == (6, 3) and dataset.U_1.shape == (6, 6)
 
 
+@pytest.mark.slow
 def test_one_example_has_no_error_and_labels_that_are_all_the_same_are_said(problem):
     with pytest.warns(UserWarning, match="all labels are the same"):
         alone = bpkr.score(problem.among(jnp.array([3])), jax.random.key(0))
@@ -187,6 +190,7 @@ def held_against():
     )
 
 
+@pytest.mark.slow
 def test_a_head_with_the_signal_stands_out_from_permuted_labels(held_against):
     """The sign of one head is the label; the others do not follow from it."""
     scores = held_against

@@ -90,6 +90,7 @@ def test_trajectory_file_has_the_fixed_layout(folder):
     assert float(d.epsilon) == 0.02
 
 
+@pytest.mark.slow
 def test_bifurcation_file_has_the_fixed_layout(folder):
     d = opened(folder / "scan.h5")
     assert d.lyapunov.dims == d.lyapunov_stderr.dims == ("beta", "exponent")
@@ -102,6 +103,7 @@ def test_bifurcation_file_has_the_fixed_layout(folder):
     assert d.strobe.dims == ("beta", "strobe_sample")
 
 
+@pytest.mark.slow
 def test_two_parameters_give_two_dimensions(call, folder):
     out = folder / "two.h5"
     call(
@@ -266,6 +268,7 @@ def test_files_that_do_not_belong_together_are_refused(call, folder, tmp_path):
     assert "compare takes a file of kind trajectory" in line
 
 
+@pytest.mark.slow
 def test_an_existing_output_is_kept_unless_it_is_the_same_study(call, folder, tmp_path):
     out = tmp_path / "kept.h5"
     call("run", folder / "theory.toml", "-o", out)

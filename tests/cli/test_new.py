@@ -30,6 +30,7 @@ def test_a_template_of_a_system_comes_with_its_function(call, tmp_path):
     assert "is kept" in call("new", "basins", "--task", "system", "-o", other).output
 
 
+@pytest.mark.slow
 def test_a_template_of_a_block_comes_with_its_weights(call, tmp_path):
     """Every kind; no code is named."""
     for kind in ("bifurcation", "continuation", "basins", "trajectory"):

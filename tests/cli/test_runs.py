@@ -68,6 +68,7 @@ def test_a_dry_run_refuses_what_a_run_would(call, study):
     assert str(study) in said
 
 
+@pytest.mark.slow
 def test_status_answers_before_during_and_after_a_run(
     call, study, tmp_path, stop_after, monkeypatch
 ):

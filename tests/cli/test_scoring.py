@@ -165,6 +165,7 @@ def test_without_an_output_all_is_written_beside_the_file(call, digits):
     assert output.read_bytes() != before
 
 
+@pytest.mark.slow
 def test_what_is_odd_about_a_file_is_said_in_one_line(call, file, tmp_path):
     with np.load(file) as stored:
         changed = dict(stored)

@@ -55,6 +55,7 @@ def both():
     return theory, sampled
 
 
+@pytest.mark.slow
 def test_spins_have_the_rate_of_the_map_and_a_bias_like_one_over_n(both):
     compared = comparison.compare_entropy_production(*both)
     theory, _ = both
@@ -94,6 +95,7 @@ def test_a_data_set_is_compared_as_its_simulations(both):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_spins", [1000, 1_000_000])
 def test_symmetric_networks_of_one_slot_have_no_arrow(n_spins):
     """Little's dynamics is reversible at every N, in an orbit that moves."""
@@ -109,6 +111,7 @@ def test_symmetric_networks_of_one_slot_have_no_arrow(n_spins):
     assert 0 < error < 1e-5 and abs(mean) < 3.5 * error
 
 
+@pytest.mark.slow
 def test_counts_and_single_spins_have_the_same_law():
     file, net, params, start = published(np.array([1.2, 1.4]))
     given = net, file.patterns, params, start, [3000]
@@ -132,6 +135,7 @@ def test_copied_spins_have_the_rate_of_their_map():
     assert abs(z) < 3.5 and mean_and_error(*sampled)[1] < 0.05 * theory.mean
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redrawn", [None, 0.5])
 def test_many_spins_have_the_rates_of_the_tokens_of_the_map(redrawn):
     """Tokens 2 to 7 from the start on, of which 10^12 spins differ by 10^-6."""

@@ -112,6 +112,7 @@ def test_simulations(programs, method):
     assert programs.names == ["_stretch"]
 
 
+@pytest.mark.slow
 def test_patterns_that_grow_with_the_network(programs):
     programs(extensive_spins, "_sample")
     programs(effective_process, "_population")

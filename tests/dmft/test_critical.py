@@ -91,6 +91,7 @@ def deviations(law, amplitudes, value, n_spins, bins=12):
     return (seen.mean(0) - expected) / (seen.std(0, ddof=1) / len(seen) ** 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [-0.002, 0.0, 0.004])
 @pytest.mark.parametrize("kind", BOUNDED)
 def test_a_noisy_map_has_the_density(kind, mu):
@@ -191,6 +192,7 @@ def littles_network(sign):
     return problem, first_special(problem, jnp.zeros(1), 0.5, 1.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("control", [-1.0, 0.0, 1.0])
 def test_littles_model_has_its_exact_law(sign, control):
@@ -411,6 +413,7 @@ def test_a_result_is_shown_and_stored():
     assert law.overlap == pytest.approx(1, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_few_spins_and_distances_are_refused_with_the_limit():
     _, _, problem, special = published()
     law = dmft.critical_fluctuations(problem, special)
@@ -424,6 +427,7 @@ def test_few_spins_and_distances_are_refused_with_the_limit():
         law_of("fold").escape_rate(0.0, 100)
 
 
+@pytest.mark.slow
 def test_what_has_no_law_is_refused():
     subcritical = lambda x, p: (1 + p["mu"]) * x + 2 * x**3
     saddle = lambda x, p: jnp.array([(1 + p["mu"]) * x[0] - x[0] ** 3, 2 * x[1]])

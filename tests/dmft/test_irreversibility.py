@@ -104,6 +104,7 @@ def published(betas, **changes):
     return net, params, dmft.from_checkpoint(net, params, file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redrawn", [None, 1.0, 0.9])
 def test_rates_of_the_map_are_divergences_of_paths(redrawn):
     """Of the spin of every class, whose paths are enumerated with the map's fields."""
@@ -182,6 +183,7 @@ def test_patterns_in_turn_have_an_exact_rate(period):
     np.testing.assert_allclose(rate.mean, exact, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_every_token_of_redrawn_spins_produces_entropy():
     net, params, start = published(np.linspace(1.2, 3, 12))
     given = dict(steps=800, transient=2000, per_token=True)
@@ -229,6 +231,7 @@ def test_scans_of_copied_spins_have_their_rate():
     assert abs(float(scan.entropy_production[0]) - float(rate.mean)) < 4 * error
 
 
+@pytest.mark.slow
 def test_scans_without_exponents_or_by_request_have_no_rate():
     net, params, start = published(1.2)
     grid = {name: float(getattr(params, name)) for name in ("gamma", "epsilon")}

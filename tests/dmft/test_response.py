@@ -79,6 +79,7 @@ def settled(net, params, start, transient=20_000):
     return dmft.advance(net, params, state, -state.clock % net.context)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("beta", "redrawn", "period", "family", "settling"),
     [
@@ -175,6 +176,7 @@ def test_an_orbit_gone_round_a_thousand_times_responds_as_gone_round_once():
         np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("beta", "redrawn"), [(1.0, None), (1.1, 0.4), (1.27, None)])
 def test_the_spectrum_adds_up_to_the_stationary_variance(beta, redrawn):
     """The mean over 2 pi n / K aliases C(K), which is below rounding here."""

@@ -53,6 +53,7 @@ def test_coordinates_determine_the_state():
     assert np.abs(map.step(changed).newest - map.step(state).newest).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_the_rank_is_that_of_the_coordinates_also_of_a_state_of_numpy():
     params = given(0.4, beta=1.2)
     map = dmft.sequential(NET).at(params)

@@ -50,6 +50,7 @@ def test_through_a_pitchfork_one_branch_goes_on_and_the_other_is_new(by):
     assert np.abs(x[-1]) == pytest.approx(np.sqrt(0.3))
 
 
+@pytest.mark.slow
 @BY
 def test_a_doubled_cycle_is_the_same_attractor(by):
     step = lambda x, p: p["r"] * x * (1 - x)
@@ -70,6 +71,7 @@ def test_at_a_fold_the_attractor_that_ends_gives_its_name_to_nobody(by):
     assert len(set(right)) == 1
 
 
+@pytest.mark.slow
 def test_numbers_do_not_depend_on_the_order_of_the_values_in_the_file():
     step = lambda x, p: p["r"] * x - x**3
     values = [1.3, 0.9, 1.2, 1.1]

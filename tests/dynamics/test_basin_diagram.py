@@ -63,6 +63,7 @@ def test_every_value_has_the_attractors_that_are_found_there_alone(basins):
     assert basins.sizes["slot"] == 2  # of 12, one for each start
 
 
+@pytest.mark.slow
 def test_attractors_have_their_phase_and_exponents(basins):
     """A fixed point x has the multiplier 1.1 - 0.3 x^2."""
     present = basins["count"].values > 0
@@ -73,6 +74,7 @@ def test_attractors_have_their_phase_and_exponents(basins):
     assert (basins.phase.values[~present] == -1).all()
 
 
+@pytest.mark.slow
 def test_memory_and_file_hold_the_same_bits_however_it_is_cut(basins, tmp_path):
     file = diagram().run(tmp_path / "basins.h5", points_per_chunk=1)
     for name in basins.variables:
@@ -81,6 +83,7 @@ def test_memory_and_file_hold_the_same_bits_however_it_is_cut(basins, tmp_path):
     xr.testing.assert_identical(diagram().compute(), basins)
 
 
+@pytest.mark.slow
 def test_a_finished_file_is_read_and_that_of_another_diagram_refused(
     tmp_path, monkeypatch
 ):
@@ -110,6 +113,7 @@ def test_starts_may_be_a_function_of_points_and_numbers(basins):
     assert not other.lifetime.equals(basins.lifetime)
 
 
+@pytest.mark.slow
 def test_a_value_at_which_no_start_settles_is_empty_whatever_is_beside():
     """It had no numbers where all values of its batch were so, and else had them."""
     gone = diagram(growing, values=[1.5, 2.0]).compute()
@@ -140,6 +144,7 @@ def test_states_of_a_driven_map_are_kept_at_one_phase_of_its_clock():
     assert found.lifetime.attrs["units"] == "hour"
 
 
+@pytest.mark.slow
 def test_kept_states_go_round_a_cycle_from_its_last_point():
     logistic = lambda x, p: p["a"] * x * (1 - x)
     found = diagram(logistic, np.array([0.3, 0.4]), values=[3.5]).compute()

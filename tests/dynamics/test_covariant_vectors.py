@@ -101,6 +101,7 @@ def test_powers_of_independent_angles_scatter_as_their_errors_say():
     assert abs(errors.mean() / scatter - 1) < 4 / np.sqrt(2 * 199)
 
 
+@pytest.mark.slow
 def test_angles_of_subspaces_are_those_of_scipy_and_pieces_change_nothing():
     start = jnp.array([0.3, 0.31, 0.5])
     cut = {piece: _lattice(start, piece) for piece in (1, 7)}

@@ -43,6 +43,7 @@ def test_two_linear_branches_are_exact_at_every_order():
     assert expansion.entropies == pytest.approx(np.log(2) * each, abs=1e-13)
 
 
+@pytest.mark.slow
 def test_truncations_for_the_logistic_map_miss_what_they_leave_out():
     r"""1/zeta is (1 - z)(1 - z/4)/(1 - z/2) at r = 4, with coefficients -2^-(n+1).
 

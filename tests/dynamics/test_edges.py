@@ -41,6 +41,7 @@ def test_the_edge_state_of_two_wells_is_the_fixed_point_between_them():
     assert edge.period == 0 and edge.kind == edges.IRREGULAR
 
 
+@pytest.mark.slow
 def test_the_edge_to_infinity_of_henons_map_is_its_saddle():
     henon = lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])
     attractors = dynamics.find_attractors(henon, np.array([[0.1, 0.1], [0.2, 0.1]]))

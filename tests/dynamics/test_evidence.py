@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from statmech_attn.dynamics import evidence, orbit
 from statmech_attn.validation import systems
@@ -17,6 +18,7 @@ def correlation(series, c, shifts):
     return np.corrcoef(shifts, moved - np.mean(series) ** 2 * waves)[0, 1]
 
 
+@pytest.mark.slow
 def test_zero_one_test_is_its_definition():
     # The Fourier transforms lose 1e-16 of squares that are 1e4 times the displacements.
     shifts = np.arange(1, 101)
@@ -30,6 +32,7 @@ def test_zero_one_test_is_its_definition():
         np.testing.assert_allclose(evidence.zero_one(x), np.median(each), atol=1e-11)
 
 
+@pytest.mark.slow
 def test_main_frequency_of_a_line_has_all_digits():
     # 1e-14 of a line is 100 roundings of the frequency; far from 0 and 1/2 the line's
     # own image does not matter.

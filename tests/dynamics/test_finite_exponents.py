@@ -57,6 +57,7 @@ def test_a_clock_and_parts_of_a_state_are_followed():
     assert jax.vmap(jax.jit(rank))(jnp.array([1.0, 2.0])).tolist() == [2, 2]
 
 
+@pytest.mark.slow
 def test_exponents_beyond_the_rank_are_minus_infinity():
     start = jnp.array([0.3, 0.2])
     found = lyapunov_spectrum(delayed, start, steps=2000)

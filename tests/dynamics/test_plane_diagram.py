@@ -31,6 +31,7 @@ def of_tilts(tmp_path_factory):
     return path, diagram().run(path)
 
 
+@pytest.mark.slow
 def test_a_basin_keeps_its_number_where_it_becomes_the_smaller_one(of_tilts):
     """Alone, every plane has its attractors in the order of their seeds."""
     _, planes = of_tilts

@@ -118,6 +118,7 @@ def test_a_curve_that_does_not_surround_its_center_once_is_ambiguous():
     assert {int(found.result), int(crossed.result)} == {rotation.AMBIGUOUS}
 
 
+@pytest.mark.slow
 def test_points_on_a_line_have_the_frequency_of_their_one_coordinate():
     """Rounding decides on which side of its center a straight line passes."""
     turns = GOLDEN * np.arange(3072)

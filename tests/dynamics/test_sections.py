@@ -36,6 +36,7 @@ def turning(u):
     return jnp.stack([-u[1], u[0]])
 
 
+@pytest.mark.slow
 def test_multiplier_of_the_van_der_pol_cycle_is_the_integrated_divergence():
     """Liouville: exp of the integral over the cycle, and the formula for DP."""
     cycle = section(flow(van_der_pol, time=1.0, substeps=20), (0, 0.0))
@@ -230,6 +231,7 @@ def test_lorenz_maxima_are_a_map_of_one_variable_with_a_cusp():
     assert float(rate.stderr[0]) < 0.02
 
 
+@pytest.mark.slow
 def test_orbits_that_do_not_come_back_have_a_code():
     """A state at rest on the section, one on its way there, and one that explodes."""
     inwards = flow(lambda u: jnp.stack([-u[0], -u[1] + 1.0]), time=1.0, substeps=10)
@@ -255,6 +257,7 @@ def test_sections_that_are_touched_are_told_from_those_that_are_crossed():
     assert int(beside.result) == NOT_BACK
 
 
+@pytest.mark.slow
 def test_planes_and_functions_are_the_same_section_in_either_direction():
     """A turn is 2 pi, half a turn from one side of a tilted plane to the other."""
     circle, start = flow(turning, time=1.0, substeps=20), jnp.array([1.0, 0.0])
@@ -276,6 +279,7 @@ def test_planes_and_functions_are_the_same_section_in_either_direction():
     assert np.allclose(same.points, up.points, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_first_returns_of_a_map_take_as_many_steps_as_it_says():
     """A turn by 0.3 crosses y = 0 upwards in 3 or 4 steps, 10 steps for 3 turns."""
     angle = 0.6 * np.pi

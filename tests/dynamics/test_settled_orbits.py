@@ -371,6 +371,7 @@ def test_a_fixed_point_is_unstable_where_its_slope_says_so(r):
     assert STABILITY[rest.stability].tolist() == ["stable" if r < 3 else "unstable"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", (0.3, 0.26, 0.22, 0.18))
 def test_synchronous_chaos_is_stable_where_what_is_beside_it_decays(share):
     """Two skew tent maps, coupled: a difference grows by lambda + ln|1 - 2 share|.
@@ -388,6 +389,7 @@ def test_synchronous_chaos_is_stable_where_what_is_beside_it_decays(share):
     assert verdict == ["stable" if growth < 0 else "unstable"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "q", "turns"), ((51, 65, 4e-5), (10, 103, -3e-4)))
 def test_a_circle_turned_by_nearly_a_resonance_is_one_set(p, q, turns):
     """In q steps an orbit moves on by few turns: 1024 points lie on q short arcs."""

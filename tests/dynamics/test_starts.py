@@ -122,6 +122,7 @@ def test_few_starts_of_a_map_of_any_length_are_told_how_they_are_read():
         escape_times(halved, starts, lambda x: x[0] > 0.1, horizon=10)
 
 
+@pytest.mark.slow
 def test_nothing_is_said_where_there_is_one_reading_or_as_many_starts():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

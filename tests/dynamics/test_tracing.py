@@ -61,6 +61,7 @@ def numbers(result):
     return sum(jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in leaves)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORWARD)
 def test_reverse_mode_is_refused_in_one_line(name):
     with pytest.raises(ValueError, match=f"^{name} has derivatives in forward mode"):

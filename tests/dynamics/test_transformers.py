@@ -50,6 +50,7 @@ def numpy_step(h, w, p):
     return norm(h + p["scale"] * gelu @ w["down"].T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [{"scale": 0.5, "temperature": 2.0}, STRONG])
 def test_exponents_are_those_of_a_qr_iteration_in_numpy(p):
     """Of central differences of the block written in NumPy, along the same states."""
@@ -72,6 +73,7 @@ def test_exponents_are_those_of_a_qr_iteration_in_numpy(p):
     np.testing.assert_allclose(found.exponents, expected, atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.0, 0.5, 6.0])
 def test_shares_add_up_to_the_largest_exponent(scale):
     found = growth_shares(BLOCK, START, STRONG | {"scale": scale}, steps=480)
@@ -79,6 +81,7 @@ def test_shares_add_up_to_the_largest_exponent(scale):
     assert abs(found.shares.sum() - found.exponent) < 1e-12
 
 
+@pytest.mark.slow
 def test_the_exponent_of_the_shares_is_that_of_the_spectrum():
     """On a regular orbit, whose average two programs agree on."""
     p, times = {"scale": 0.5}, {"steps": 160, "transient": 400}
@@ -88,6 +91,7 @@ def test_the_exponent_of_the_shares_is_that_of_the_spectrum():
     assert found.exponent_stderr < 1e-6
 
 
+@pytest.mark.slow
 def test_branches_that_do_not_turn_the_state_have_no_share():
     """An input that is the same at every step, and a head without an output."""
     silent = weights()
@@ -114,6 +118,7 @@ def test_shares_of_one_stage_are_proportional_where_branches_are():
     np.testing.assert_allclose(share(0.5, -0.5), [0.5, -0.5], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_shares_of_many_scales_side_by_side_are_those_of_each():
     at = lambda scale: growth_shares(BLOCK, START, STRONG | {"scale": scale}, steps=16)
     scales = jnp.array([0.5, 1.0])

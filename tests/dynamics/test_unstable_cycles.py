@@ -58,6 +58,7 @@ def test_all_cycles_of_the_logistic_map_once_each(of_logistic):
     assert of_logistic.signs[:, 0].tolist() == (1 - 2 * (folds % 2)).tolist()
 
 
+@pytest.mark.slow
 def test_all_cycles_of_a_cat_map():
     """A^p - 1 maps the torus |det(A^p - 1)| times onto itself."""
     cycles = unstable_cycles(cat, jnp.array([0.1, 0.234]), period=6)

@@ -54,6 +54,7 @@ def assert_is_one_regular_attractor(found):
     assert STABILITY[found.stability].tolist() == ["stable"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", [100.37, 300.37])
 def test_a_cycle_that_passes_a_ghost_slowly_is_one_regular_attractor(period):
     starts = np.random.default_rng(0).uniform(-1, 1, (8, 2))
@@ -101,6 +102,7 @@ def test_independent_numbers_agree_by_chance_as_often_in_windows_of_any_length()
     assert abs(shares[0] - shares[1]) < 3 * error + 0.03 * share
 
 
+@pytest.mark.slow
 def test_sums_over_looks_are_those_over_the_window():
     search = Search(horizon=7 * 64, record=64)
     system = lambda x: 3.9 * x * (1 - x)

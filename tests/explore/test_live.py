@@ -111,6 +111,7 @@ def test_orbit_and_running_exponents_are_those_of_the_map(live):
     assert abs(running[-1] - np.log(2)) < 0.01
 
 
+@pytest.mark.slow
 def test_a_point_of_two_parameters_has_the_verdict_of_the_file(tmp_path):
     (tmp_path / "tent.py").write_text(
         "import jax.numpy as jnp\n\n"

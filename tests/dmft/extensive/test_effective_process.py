@@ -46,6 +46,7 @@ def assert_agrees(found, reference):
     assert z.max() < statistics.threshold(z.size, populations)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("ensemble", [PARTLY, extensive.identical()])
 def test_trajectories_agree_with_sums_over_histories(net, partly, ensemble, histories):

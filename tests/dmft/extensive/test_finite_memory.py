@@ -29,6 +29,7 @@ def attended(step, net, given, tokens):
     return np.stack(A), state
 
 
+@pytest.mark.slow
 def test_a_window_follows_the_recursion_of_all_tokens(net, step):
     problem = extensive.loaded_network(net, KINDS, **GIVEN)
     value = extensive.closed(problem, net.output[0], steps=12).value
@@ -50,6 +51,7 @@ def test_without_other_patterns_a_window_is_the_mean_field_map(net, step):
     assert np.allclose(A, seen.A[MEMORY - 2 :], rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_noise_moves_the_means_of_cells_by_standard_deviations_of_a_spin(net, step):
     """At beta = 0, where the deviation of a spin is one, and where it is smaller."""
     sites = extensive.system(net, KINDS).step.sites

@@ -43,6 +43,7 @@ def cycles():
     return plan().follow()
 
 
+@pytest.mark.slow
 def test_both_ways_lead_to_the_known_bifurcations(cycles):
     first, doubled, twice = cycles.branches
     assert [(s.kind, s.value) for s in first.special] == [
@@ -76,6 +77,7 @@ def test_the_data_set_has_cycles_of_the_map(cycles):
     assert found.attrs["system"] == "logistic"
 
 
+@pytest.mark.slow
 def test_memory_result_and_file_hold_the_same_bits(cycles, tmp_path, monkeypatch):
     in_memory, file = plan().compute(), plan().run(tmp_path / "cycles.h5")
     xr.testing.assert_identical(in_memory, cycles.to_dataset())
@@ -125,6 +127,7 @@ def test_the_file_of_another_diagram_is_refused(changes, short):
         plan(**({"within": SHORT} | changes)).run(short)
 
 
+@pytest.mark.slow
 def test_curves_of_henons_bifurcations_are_parabolas():
     found = diagram(
         henon,
@@ -147,6 +150,7 @@ def test_curves_of_henons_bifurcations_are_parabolas():
     assert float(dataset.b) == 0.3 and "a" not in dataset.coords
 
 
+@pytest.mark.slow
 def test_periods_of_a_drive_are_counted_in_steps():
     def step(state, p):
         r = p["r"] + jnp.where(state["t"] % 2 == 0, 0.2, -0.2)

@@ -97,6 +97,7 @@ def test_henons_curves_are_parabolas(henon_curves, name):
     assert reasons == ("left_range", "left_range")
 
 
+@pytest.mark.slow
 def test_henons_multipliers_along_the_curves(henon_curves):
     for name, critical in (("fold", 1.0), ("doubling", -1.0), ("second doubling", -1)):
         values, _, points, _ = henon_curves[name]

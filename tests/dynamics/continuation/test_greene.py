@@ -25,6 +25,7 @@ def turns(p, q, angle=0.0):
     return np.stack([angle + np.arange(q) * p / q, np.full(q, p / q)], axis=1)
 
 
+@pytest.mark.slow
 def test_residues_of_short_cycles_are_closed_forms():
     """Fixed points at angles 0 and 1/2: R = K/4 and -K/4.  Period 2: R = K^2/4.
 
@@ -41,6 +42,7 @@ def test_residues_of_short_cycles_are_closed_forms():
         assert abs(residue - exact) < 3 * error + 1e-15 and error < 1e-13
 
 
+@pytest.mark.slow
 def test_an_unbroken_area_needs_no_bias():
     """Of cycles that are held by an angle on the symmetry line the bias is rounding."""
     cycle = find_long_cycle(

@@ -43,6 +43,7 @@ def test_a_branch_goes_on_both_ways_from_its_file(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_all_points_of_a_cycle_go_on_from_a_file(tmp_path):
     """The fold of period 3 at 1 + sqrt(8) is passed, the branch turns and goes on."""
     problem = Problem(logistic, jnp.zeros(1), {"r": 3.84}, "r", period=3)
@@ -79,6 +80,7 @@ def test_a_curve_starts_at_any_point_of_a_curve():
     assert np.abs(places.sum(axis=1) + (1 - b) ** 2 / 4).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_one_branch_of_a_diagram_is_a_branch():
     found = diagram(
         logistic, jnp.array([0.6]), {"r": 2.5}, free="r", within=(2, 3.2), doublings=1

@@ -51,6 +51,7 @@ def words(dataset):
     return [PHASES[int(code)] for code in dataset.phase.values.ravel()]
 
 
+@pytest.mark.slow
 def test_henon_map_goes_through_its_cascade(in_memory):
     assert words(in_memory) == ["fixed", "periodic", "periodic", "chaotic"]
     assert in_memory.period.values.tolist() == [1, 2, 4, 0]

@@ -28,6 +28,7 @@ def wells():
     return [diagram(cubic, grid, start, CUBIC, sweep=way) for way in ("up", "down")]
 
 
+@pytest.mark.slow
 def test_sweeps_of_a_map_of_ones_own_differ_between_its_folds(wells):
     """By as much as its lower and upper fixed points are apart."""
     compared = compare_sweeps(*wells)
@@ -62,6 +63,7 @@ def test_samples_are_labelled_as_those_of_their_scan(wells):
     assert (samples.get_ylabel(), distance.get_xlabel()) == ("$X$", "force")
 
 
+@pytest.mark.slow
 def test_files_of_scans_from_python_are_compared(wells, tmp_path):
     """As the scans in memory are; by Python and by the command."""
     paths = [tmp_path / f"{way}.h5" for way in ("up", "down", "both")]

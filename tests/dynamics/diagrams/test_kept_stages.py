@@ -88,6 +88,7 @@ def test_a_second_process_traces_no_stage(computed):
     assert traced == 2 and again == 0
 
 
+@pytest.mark.slow
 def test_numbers_of_stored_stages_are_the_same_to_the_last_bit(computed):
     (_, first), (_, second), _ = computed
     assert first == second

@@ -191,6 +191,7 @@ def crisis():
     return ask(confirm=Confirm(0)), ask(), lifetimes
 
 
+@pytest.mark.slow
 def test_transients_of_a_map_are_found_and_say_where_they_go(crisis):
     plain, longer, lifetimes = crisis
     hidden = (plain.phase[5:] == CHAOS).values
@@ -300,6 +301,7 @@ class Heard(Silent):
         self.notes.append(text)
 
 
+@pytest.mark.slow
 def test_the_second_look_is_forecast_at_most_and_then_as_it_is():
     start = lambda p, numbers: 0 * p["s"] + 0.3
     axes = axes_of({"s": [1.9, 1.95, 1.97, *slope([1e5, 300])]})
