@@ -11,6 +11,7 @@ anew from the equations.  `make bench-peers` lets NumPy and torch have one threa
 their threads for matrices this small wait for each other.
 """
 
+import functools
 import importlib.metadata
 import importlib.util
 import itertools
@@ -196,12 +197,12 @@ def lorenz(x):
     )
 
 
-def runge_kutta(x):
-    k1 = lorenz(x)
-    k2 = lorenz(x + TIME_STEP / 2 * k1)
-    k3 = lorenz(x + TIME_STEP / 2 * k2)
-    k4 = lorenz(x + TIME_STEP * k3)
-    return x + TIME_STEP / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+def runge_kutta(x, field=lorenz, h=TIME_STEP):
+    k1 = field(x)
+    k2 = field(x + h / 2 * k1)
+    k3 = field(x + h / 2 * k2)
+    k4 = field(x + h * k3)
+    return x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
 
 SYSTEMS = {  # step, start, time of a step, steps between orthonormalisations
@@ -233,6 +234,100 @@ def spectra() -> Iterator[Row]:
         error = float(spectrum.stderr[0]) / time_step
         agreement = f"{distance(exponents, theirs())}, our error {error:.1g}"
         yield Row(f"{task}, {SPECTRUM} steps", peer, *times, agreement)
+
+
+OSCILLATORS = {200: 10_240, 2000: 1040}  # number of them: steps
+COUPLING, LEADING, PHASE_STEP = 1.2, 5, 0.05
+
+
+def kuramoto() -> Iterator[Row]:
+    """Leading exponents of oscillators that are coupled by their mean field."""
+    from lyapax import lyapunov_spectrum
+
+    for count, steps in OSCILLATORS.items():
+        chance = np.random.default_rng(0)
+        frequencies = jnp.array(chance.normal(size=count))
+        start = jnp.array(chance.uniform(0, 2 * np.pi, count))
+
+        def field(x):
+            sine, cosine = jnp.sin(x), jnp.cos(x)
+            pull = sine.mean() * cosine - cosine.mean() * sine
+            return frequencies + COUPLING * pull
+
+        step = functools.partial(runge_kutta, field=field, h=PHASE_STEP)
+        ours = lambda: dynamics.lyapunov_spectrum(
+            step,
+            start,
+            steps=steps,
+            transient=TRANSIENT,
+            reorthonormalize_every=EVERY,
+            exponents=LEADING,
+        )
+        call = jax.jit(
+            lambda x: (
+                lyapunov_spectrum(
+                    step,
+                    x,
+                    PHASE_STEP,
+                    steps,
+                    k=LEADING,
+                    renorm_every=EVERY,
+                    t_transient=TRANSIENT * PHASE_STEP,
+                ).exponents
+            )
+        )
+        theirs = lambda: call(start)
+        times = seconds(lambda: ours().exponents, theirs)
+        error = float(ours().stderr[0]) / PHASE_STEP
+        apart = distance(ours().exponents / PHASE_STEP, theirs())
+        task = f"Kuramoto, {count} oscillators, {LEADING} exponents, {steps} steps"
+        yield Row(task, "lyapax", *times, f"{apart}, our error {error:.1g}")
+
+
+SIDE, PERIODS, SUBSTEPS = 60, 110, 100  # of the forced oscillator with two wells
+DAMPING, FORCE = 0.2, 0.15
+
+
+def basins() -> Iterator[Row]:
+    """Basins of the forced Duffing oscillator with six attractors."""
+    from pynamicalsys import ContinuousDynamicalSystem
+
+    h = 2 * np.pi / SUBSTEPS
+
+    def field(x, t):
+        force = x[0] - x[0] ** 3 - DAMPING * x[1] + FORCE * jnp.cos(t)
+        return jnp.stack([x[1], force])
+
+    def period(x):
+        def substep(i, x):
+            t = i * h
+            k1 = field(x, t)
+            k2 = field(x + h / 2 * k1, t + h / 2)
+            k3 = field(x + h / 2 * k2, t + h / 2)
+            k4 = field(x + h * k3, t + h)
+            return x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+        return jax.lax.fori_loop(0, SUBSTEPS, substep, x)
+
+    side = np.linspace(-2, 2, SIDE)
+    search = dynamics.Search(4000)
+    plane = dynamics.PlaneBasins(period, jnp.zeros(2), side, side, search=search)
+    ours = lambda: plane.compute().basin.values
+    peer = ContinuousDynamicalSystem("duffing")
+    peer.integrator("rk4", time_step=h)
+    starts = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    theirs = lambda: peer.basin_of_attraction(
+        starts,
+        10,
+        parameters=[DAMPING, 1, 1, FORCE, 1.0],
+        transient_time=(PERIODS - 10) * 2 * np.pi,
+        sampling_time=2 * np.pi,
+    )
+    times = seconds(ours, theirs)
+    labels, mine = theirs(), ours().ravel()
+    same = sum(np.bincount(labels[mine == n]).max() for n in np.unique(mine))
+    agreement = f"{len(mine) - same} of {len(mine)} points have another attractor"
+    yield Row(f"Duffing, basins of {SIDE} × {SIDE}", "pynamicalsys", *times, agreement)
 
 
 def pynamicalsys_spectrum(step, start, time_step, every):
@@ -422,7 +517,10 @@ def main() -> None:
     print("\n| task | peer | ours (ms) | theirs (ms) | theirs / ours | difference |")
     print("| --- | --- | --- | --- | --- | --- |")
     tables = [one_bit_map] if installed("autograd") else []
-    tables += [spectra, learning, *([time_series] if installed("nolds") else [])]
+    tables += [spectra]
+    peers = {"lyapax": kuramoto, "pynamicalsys": basins}
+    tables += [table for name, table in peers.items() if installed(name)]
+    tables += [learning, *([time_series] if installed("nolds") else [])]
     for row in itertools.chain.from_iterable(table() for table in tables):
         times = f"{1e3 * row.ours:.3g} | {1e3 * row.theirs:.3g}"
         ratio = f"{row.theirs / row.ours:.2g}"
