@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         CycleSpectrum as CycleSpectrum,
     )
     from statmech_attn.dynamics.diagrams.diagram import diagram as diagram
+    from statmech_attn.dynamics.diagrams.point_lists import point_list as point_list
     from statmech_attn.dynamics.dimension import (
         correlation_dimension as correlation_dimension,
         CorrelationDimension as CorrelationDimension,

@@ -92,7 +92,7 @@ class BasinDiagram(Points):
             and numbers of the starts of some points -> their states, both with the
             points on the last axis.
         grid: parameters by name, one with several values, the others a number; or
-            their `diagrams.Axes`.
+            `diagrams.Axes`, such as a `point_list`.
         count: number of starts, where they are a function.
         search: horizon and tolerances of the orbits.
         plan: what is kept of an attractor, and how attractors are matched.
@@ -140,7 +140,7 @@ class BasinDiagram(Points):
     ):
         require_double()
         self.system, self.search = as_system(system), search
-        self.grid = grid if isinstance(grid, diagrams.Axes) else diagrams.axes_of(grid)
+        self.grid = diagrams.axes_of(grid)
         if len(self.grid.names) != 1:
             raise ValueError(
                 "grid must have one parameter with several values; got "
@@ -204,8 +204,7 @@ class BasinDiagram(Points):
         turns = states.shape[2]
         after = np.repeat([i + 1 for i, _ in places], turns)
         column = lambda key: np.broadcast_to(dataset[key].values, len(sets))[after]
-        names = (*self.grid.names, *self.grid.fixed)
-        params = self.grid.make({key: column(key) for key in names})
+        params = self.grid.make({key: column(key) for key in self.grid.parameters})
         state = self.layout.state(params, jnp.moveaxis(jnp.asarray(arrays), 0, -1))
         short = self.follower.until(LOOKS * self.follower.steps_per_look)
         orbits = follow_with(short, starts_of(state), starts_of(params))
@@ -264,7 +263,7 @@ class BasinDiagram(Points):
         choices = {
             "system": program_digest(everything, starts, params),
             "drive_period": self.system.drive_period,
-            "parameters": self.grid.fixed,
+            "parameters": {**self.grid.fixed, **self.grid.columns},
             "count": self.count,
             "search": asdict(self.search),
             "plan": asdict(self.plan),
@@ -294,8 +293,8 @@ class BasinDiagram(Points):
                 if dim not in dataset.coords
             }
         )
-        fixed = self.grid.fixed
-        dataset = label_observables(dataset, self.observables, fixed, table)
+        others = self.grid.others()
+        dataset = label_observables(dataset, self.observables, others, table)
         targets = self.targets if self.plan.matching == "flow" else None
         with limited(1):  # the worker that the follower is made for
             matched = match_attractors(dataset, self.plan.furthest, targets=targets)
@@ -324,14 +323,14 @@ class BasinDiagram(Points):
         Raises:
             ValueError: a parameter with the name of another variable.
         """
-        names = (*self.grid.names, *self.grid.fixed)
-        used = {row.name for row in basin_variables(())}.intersection(names)
+        rows = self.grid.labels
+        names = {row.name for row in rows}
+        used = names.intersection(row.name for row in basin_variables(()))
         if used:
             raise ValueError(
                 f"grid must not have {min(used)}: files of basins have a variable of "
                 "this name."
             )
-        rows = [Variable(name, "", f"parameter {name}", "1", name) for name in names]
         return basin_variables(rows, unit=self.system.unit)
 
     def _starts(self, values: np.ndarray) -> tuple[Any, Any]:

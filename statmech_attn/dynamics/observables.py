@@ -1,6 +1,7 @@
 """What is observed of a state, as coordinates of a file."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import xarray as xr
@@ -55,20 +56,20 @@ def observable_names(
 def label_observables(
     dataset: xr.Dataset,
     observables: Sequence[Variable],
-    fixed: Mapping[str, float],
+    parameters: Mapping[str, tuple[tuple[str, ...], Any]],
     table: Variables,
 ) -> xr.Dataset:
-    """A data set with labels of its observables, and with fixed parameters.
+    """A data set with labels of its observables, and with parameters.
 
     Args:
         dataset: with or without the dimension `observable`.
         observables: what is observed, in the order of this dimension.
-        fixed: parameters by name.
+        parameters: dimensions and values of those that are not scanned, by name.
         table: variables of the file.
 
     Returns:
         The data set with coordinates `observable_words`, `observable_unit` and
-        `observable_symbol`, and the fixed parameters.
+        `observable_symbol`, and the parameters.
 
     Example:
         >>> rows, x = [Variable("x", "", "position", "m", "x")], ("observable", [0.0])
@@ -86,5 +87,5 @@ def label_observables(
         for name, texts in words.items()
         if "observable" in dataset.dims
     }
-    values = {name: ((), x, table.attributes(name)) for name, x in fixed.items()}
+    values = {n: (*x, table.attributes(n)) for n, x in parameters.items()}
     return dataset.assign_coords(texts | values)

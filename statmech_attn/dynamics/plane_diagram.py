@@ -166,7 +166,7 @@ class PlaneDiagram(Points):
             raise ValueError(f"x and y must be lists of {FEWEST} values or more.")
         if not 2 <= box <= FEWEST:
             raise ValueError(f"box must lie in 2..{FEWEST}; got {box}.")
-        axes = grid if isinstance(grid, diagrams.Axes) else diagrams.axes_of(grid)
+        axes = diagrams.axes_of(grid)
         if len(axes.names) != 1:
             raise ValueError(
                 "grid must have one parameter with several values; got "
@@ -177,10 +177,8 @@ class PlaneDiagram(Points):
         self.plane: dict[str, Any] = dict(
             along=along, seeds=seeds, search=search, coarse=coarse
         )
-        names = (*axes.names, *axes.fixed)
-        rows = [Variable(name, "", name, "1", name) for name in names]
         unit = self.system.unit
-        self.variables = variables or plane_diagram_variables(rows, unit)
+        self.variables = variables or plane_diagram_variables(axes.labels, unit)
         name = getattr(self.system.step, "__name__", type(system).__name__)
         lane = start_of_each(state, None, np.zeros(1, int))
         count = jax.eval_shape(self.system.seen, lane).shape[0]
@@ -268,7 +266,7 @@ class PlaneDiagram(Points):
         return about | ({"along": np.array(along)} if shown else {})
 
     def assemble(self, results: Results) -> Assembled:
-        """With the fixed parameters, and words of what is observed."""
+        """With the other parameters, and words of what is observed."""
         dataset, rows = super().assemble(results).dataset, self.observables
-        given = rows, self.grid.fixed, self.variables
+        given = rows, self.grid.others(), self.variables
         return Assembled(label_observables(dataset, *given))

@@ -59,7 +59,7 @@ VARIABLES = Variables(  # files have the scanned parameter as the first dimensio
 
 def trajectories(
     system: Callable[..., PyTree] | System,
-    grid: Mapping[str, Any],
+    grid: Mapping[str, Any] | Axes,
     start: PyTree | Callable[[PyTree], PyTree],
     *,
     steps: int,
@@ -71,7 +71,8 @@ def trajectories(
     Args:
         system: a `System`, or its step (state, parameters) -> state; parameters are a
             dictionary with the names of the grid.
-        grid: parameters by name: one with several values, the others a number.
+        grid: parameters by name: one with several values, the others a number; or a
+            `point_list`.
         start: state in which every orbit begins, or a function (of JAX): parameters of
             one orbit -> its state.
         steps: that are kept.
@@ -103,14 +104,13 @@ def trajectories(
     names = observable_names(
         system, starts(axes.at(np.zeros((1, 1), int)), np.arange(1)), observables
     )
-    labels = [Variable(name, "", f"parameter {name}", "1", name) for name in grid]
     return Trajectories(
         system,
         axes,
         starts,
         steps=steps,
         transient=transient,
-        parameters=Variables(*labels),
+        parameters=Variables(*axes.labels),
         observables=[Variable(name, "", name, "1", name) for name in names],
         about={
             "system": getattr(system.step, "__name__", "system"),
@@ -233,8 +233,8 @@ class Trajectories(Points):
 
     def assemble(self, results: Results) -> Assembled:
         dataset = super().assemble(results).dataset
-        rows = self.observables
-        return Assembled(label_observables(dataset, rows, {}, self.variables))
+        given = self.observables, self._axes.others(), self.variables
+        return Assembled(label_observables(dataset, *given))
 
     @property
     def length(self) -> int:

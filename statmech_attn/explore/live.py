@@ -42,6 +42,8 @@ class Live:
 
     def __init__(self, file: File, *, allow_code: bool = False):
         self.file, self.names = file, file.axes
+        if diagrams.listed_parameters(file.dataset):
+            raise Uncomputable("Points of a list are not computed one at a time.")
         self.tree = _tree(file)
         self._lock, self.questions = threading.Lock(), Questions()
         self._last: tuple[Values, Any] | None = None  # point whose transient is done

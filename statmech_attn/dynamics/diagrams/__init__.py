@@ -7,7 +7,12 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.dynamics.diagrams import doubtful_verdicts as doubtful_verdicts
-    from statmech_attn.dynamics.diagrams.axes import Axes as Axes, axes_of as axes_of
+    from statmech_attn.dynamics.diagrams.axes import (
+        Axes as Axes,
+        axes_of as axes_of,
+        INDEX as INDEX,
+        on_device as on_device,
+    )
     from statmech_attn.dynamics.diagrams.classes import (
         CLASSES as CLASSES,
         classes as classes,
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.diagrams.explanations import (
         doubts as doubts,
         explain as explain,
+        listed_parameters as listed_parameters,
         rotation_text as rotation_text,
     )
     from statmech_attn.dynamics.diagrams.hysteresis import (
@@ -29,6 +35,11 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.diagrams.outcomes import (
         Outcome as Outcome,
         run as run,
+    )
+    from statmech_attn.dynamics.diagrams.point_lists import (
+        listed as listed,
+        point_list as point_list,
+        read_points as read_points,
     )
     from statmech_attn.dynamics.diagrams.points import (
         Points as Points,

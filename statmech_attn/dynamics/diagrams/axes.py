@@ -9,22 +9,29 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn.dynamics.diagrams.refinement import refine_axis
+from statmech_attn.labels import Variable
+
+
+Contents = dict[str, tuple[tuple[str, ...], Any]]
+INDEX = Variable("index", "", "number of the point in a list of points")
 
 
 class Axes(NamedTuple):
     """Scanned parameters and fixed ones; points are the product, last axis fastest.
 
     Attributes:
-        names: of the scanned parameters.
+        names: of the scanned parameters; "index" of a list of points.
         values: of each of them.
         fixed: the other parameters by name.
         make: parameters of the system from a mapping of arrays by name.
+        columns: parameters of a list of points by name, in the order of the list.
     """
 
     names: tuple[str, ...]
     values: tuple[np.ndarray, ...]
     fixed: dict[str, float]
     make: Callable[[dict[str, np.ndarray]], PyTree] = dict
+    columns: Mapping[str, np.ndarray] = {}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -51,7 +58,39 @@ class Axes(NamedTuple):
         table = {name: np.full(size, value) for name, value in self.fixed.items()}
         for column, (name, values) in zip(index.T, self.scanned.items(), strict=True):
             table[name] = np.repeat(values[column], repeat)
+        if self.columns:
+            table |= self.listed(table.pop(INDEX.name))
         return self.make(table)
+
+    def listed(self, index: np.ndarray) -> dict[str, np.ndarray]:
+        """Parameters of a list by name, on straight lines between its points.
+
+        Args:
+            index: numbers in the list, from 0.
+        """
+        along = lambda column: np.interp(index, np.arange(len(column)), column)
+        return {name: along(column) for name, column in self.columns.items()}
+
+    def others(self, along: np.ndarray | None = None) -> Contents:
+        """Dimensions and values of all parameters but those that are scanned.
+
+        Args:
+            along: values of the first axis; its own when omitted.
+        """
+        listed = self.listed(self.values[0] if along is None else along)
+        columns = {name: (self.names, column) for name, column in listed.items()}
+        return columns | {name: ((), value) for name, value in self.fixed.items()}
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of all parameters of the system."""
+        return *(self.columns or self.names), *self.fixed
+
+    @property
+    def labels(self) -> list[Variable]:
+        """Labels of all parameters, and of the number in a list."""
+        called = lambda name: Variable(name, "", f"parameter {name}", "1", name)
+        return [*map(called, self.parameters), *([INDEX] if self.columns else [])]
 
     @property
     def scanned(self) -> dict[str, np.ndarray]:
@@ -78,11 +117,12 @@ class Axes(NamedTuple):
         return self._replace(values=finest)
 
 
-def axes_of(grid: Mapping[str, Any]) -> Axes:
+def axes_of(grid: Mapping[str, Any] | Axes) -> Axes:
     """One or two scanned parameters (values) and fixed ones (numbers).
 
     Args:
-        grid: parameters by name: lists that are scanned, numbers that are fixed.
+        grid: parameters by name: lists that are scanned, numbers that are fixed; or
+            `Axes` as they are, such as a list of points.
 
     Returns:
         `Axes`: names and values of what is scanned, and the fixed parameters.
@@ -95,6 +135,8 @@ def axes_of(grid: Mapping[str, Any]) -> Axes:
         >>> axes_of({"a": [1.0, 1.2, 1.4], "b": 0.3}).shape
         (3,)
     """
+    if isinstance(grid, Axes):
+        return grid
     if not isinstance(grid, Mapping):
         raise ValueError(
             'grid must be a dictionary of parameters by name, such as {"a": values, '
@@ -120,5 +162,13 @@ def axes_of(grid: Mapping[str, Any]) -> Axes:
             "grid must hold one or two parameters with several values; "
             f"got {len(scanned)}."
         )
-    on_device = lambda table: jax.tree.map(jnp.asarray, table)
     return Axes(tuple(scanned), tuple(scanned.values()), fixed, on_device)
+
+
+def on_device(table: dict[str, np.ndarray]) -> dict[str, jax.Array]:
+    """Parameters of a system that takes them as a dictionary.
+
+    Args:
+        table: arrays by name.
+    """
+    return jax.tree.map(jnp.asarray, table)

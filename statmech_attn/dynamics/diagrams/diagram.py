@@ -20,14 +20,13 @@ from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
 from statmech_attn.dynamics.starts import start_of_each
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.dynamics.tracing import untraced
-from statmech_attn.labels import Variable
 from statmech_attn.reporting import Reporter, Silent
 
 
 @untraced
 def diagram(
     system: Callable[..., PyTree] | System,
-    grid: Mapping[str, Any],
+    grid: Mapping[str, Any] | Axes,
     start: PyTree | Callable[[PyTree], PyTree],
     plan: Plan | None = None,
     *,
@@ -43,7 +42,8 @@ def diagram(
     Args:
         system: a `System`, or its step (state, parameters) -> state; parameters are a
             dictionary with the names of the grid.
-        grid: parameters by name: one or two with several values, the others a number.
+        grid: parameters by name: one or two with several values, the others a number;
+            or a `point_list` in any number of them.
         start: state in which every point, or every column of a sweep, begins; or a
             function (of JAX): parameters of one point -> its state.
         plan: transient, windows, exponents, and what is recorded; when omitted, the
@@ -88,14 +88,12 @@ def diagram(
         coordinates = _coordinates(system, axes, starts)
         exponents = min(Plan.exponents, coordinates)
         plan = Plan(exponents=exponents, **WITHOUT_SECTION)
-    names = [*axes.names, *axes.fixed]
-    rows = [Variable(name, "", f"parameter {name}", "1", name) for name in names]
     posed = Diagram(
         system,
         axes,
         starts,
         plan,
-        variables(rows, unit=system.unit),
+        variables(axes.labels, unit=system.unit),
         refine=refine,
         sweep=sweep,
         confirm=confirm,

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.dynamics import phases
+from statmech_attn.dynamics.diagrams.axes import INDEX
 from statmech_attn.dynamics.explanations import Verdict, why
 from statmech_attn.dynamics.phases import PHASES, REASONS
 from statmech_attn.labels import counted, unit_of
@@ -19,7 +20,8 @@ def explain(dataset: xr.Dataset, **values: float) -> str | list[str]:
 
     Args:
         dataset: of kind `bifurcation` or `diagram`, with exponents.
-        values: of every scanned parameter, by name.
+        values: of every scanned parameter, by name; of a list of points those of all
+            its parameters, or `index`.
 
     Returns:
         a sentence that begins with the values of the point; of several starts, a list.
@@ -38,7 +40,8 @@ def explain(dataset: xr.Dataset, **values: float) -> str | list[str]:
             f"{dataset.attrs.get('kind', 'another data set')}."
         )
     point = _nearest(dataset, values)
-    named = (f"{point[n].attrs['symbol']} = {float(point[n]):.6g}" for n in values)
+    names = listed_parameters(dataset) or values
+    named = (f"{point[n].attrs['symbol']} = {float(point[n]):.6g}" for n in names)
     place = ", ".join(named)
     if "start" not in point.dims:
         return f"{place}, {_explained(point)}."
@@ -48,16 +51,17 @@ def explain(dataset: xr.Dataset, **values: float) -> str | list[str]:
 
 def _nearest(dataset: xr.Dataset, values: dict[str, float]) -> xr.Dataset:
     """The point of a scan nearest to some values, which lie within its range."""
-    dims = [str(name) for name in dataset.phase.dims if name != "start"]
-    listed = dims == ["point"]  # two refined parameters
-    if listed:
+    dims = axes = [str(name) for name in dataset.phase.dims if name != "start"]
+    if (columns := listed_parameters(dataset)) and set(values) != {INDEX.name}:
+        dims = columns
+    elif axes == ["point"]:  # two refined parameters
         dims = [str(n).removesuffix("_grid") for n in dataset.dims if "_grid" in str(n)]
     if set(values) != set(dims):
         raise ValueError(
             f"explain() takes a value of {' and of '.join(dims)}; got "
             f"{', '.join(values) or 'none'}."
         )
-    distance = 0.0
+    distance, listed = 0.0, dims != axes
     for name, value in values.items():
         low, high = float(dataset[name].min()), float(dataset[name].max())
         if not low <= value <= high:
@@ -70,8 +74,23 @@ def _nearest(dataset: xr.Dataset, values: dict[str, float]) -> xr.Dataset:
             dataset = dataset.isel({name: [int(np.argmin(distance))]})
             distance = 0.0
     if listed:
-        return dataset.isel(point=int(np.argmin(distance)))
+        return dataset.isel({axes[0]: int(np.argmin(distance))})
     return dataset.isel(dict.fromkeys(dims, 0))
+
+
+def listed_parameters(dataset: xr.Dataset) -> list[str]:
+    """Names of the parameters of a list of points; none of another file.
+
+    Args:
+        dataset: a result of any kind.
+
+    Example:
+        >>> along = {"index": [0.0, 1.0], "a": ("index", [0.2, 0.3]), "b": 1.0}
+        >>> listed_parameters(xr.Dataset(coords=along))
+        ['a']
+    """
+    along = [str(n) for n, x in dataset.coords.items() if x.dims == (INDEX.name,)]
+    return [name for name in along if name not in (INDEX.name, "level")]
 
 
 def rotation_text(point: xr.Dataset) -> str:

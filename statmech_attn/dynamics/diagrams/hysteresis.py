@@ -109,7 +109,7 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     values = up[name].values
     ends = intervals(values, differ.astype(bool))
     over = (name, "strobe_sample")
-    fixed = {key: x for key, x in up.coords.items() if not x.dims}
+    fixed = {key: x for key, x in up.coords.items() if _is_parameter(x, name)}
     parameters = (_row(up[key]) for key in (name, *fixed))
     samples = (_samples(direction, _row(up.strobe)) for direction in WAYS)
     dataset = Variables(VARIABLES, *samples, *parameters).labelled(
@@ -157,6 +157,11 @@ def _swept_parameter(up: xr.Dataset, down: xr.Dataset) -> str:
     return names[0]
 
 
+def _is_parameter(coordinate: xr.DataArray, axis: str) -> bool:
+    """Whether it is a fixed one, or one along a list of points."""
+    return coordinate.dims in ((), (axis,)) and coordinate.name != axis
+
+
 def _whose(scan: xr.Dataset) -> dict[str, str]:
     """Attributes that say of what a scan is: of a network, or of a system."""
     names = ("network",) if "network" in scan.attrs else ("system", "inputs", "unit")
@@ -182,7 +187,7 @@ def _check_alike(up: xr.Dataset, down: xr.Dataset, axis: str) -> None:
         str(key)
         for scan in (up, down)
         for key, value in scan.coords.items()
-        if not value.dims
+        if _is_parameter(value, axis)
     }
     for name in sorted(names):
         of_up, of_down = (scan.coords.get(name, np.nan) for scan in (up, down))

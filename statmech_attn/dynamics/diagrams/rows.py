@@ -183,8 +183,8 @@ def tree_names(name: str, like: PyTree) -> list[str]:
 
 def whole(axes: Axes) -> Places:
     """Every point of the grid."""
-    along = zip(axes.names, axes.values, strict=True)
-    return Places(axes.names, {n: ((n,), values) for n, values in along}, None)
+    along = {name: ((name,), values) for name, values in axes.scanned.items()}
+    return Places(axes.names, along, None)
 
 
 def computed(grid: Grid, finest: Axes, index: np.ndarray) -> Places:
@@ -237,7 +237,7 @@ def assembled(
         for name in names
     }
     coordinates = {n: (along, x) for n, (along, x) in places.coordinates.items()}
-    coordinates |= {name: ((), value) for name, value in axes.fixed.items()}
+    coordinates |= axes.others(coordinates[axes.names[0]][1])
     dataset = table.labelled({}, numbers).assign_coords(
         {n: (along, x, table.attributes(n)) for n, (along, x) in coordinates.items()}
     )

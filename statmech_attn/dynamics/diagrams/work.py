@@ -461,10 +461,13 @@ def _identity(posed: Diagram) -> dict[str, Any]:
         run["confirm"] = {
             n: x for n, x in asdict(posed.confirm).items() if x is not None
         }
-    scanned = {name: x.tolist() for name, x in posed.axes.scanned.items()}
+    scanned, listed = (
+        {name: x.tolist() for name, x in table.items()}
+        for table in (posed.axes.scanned, posed.axes.columns)
+    )
     return {
         "kind": posed.attributes["kind"],
-        "parameters": posed.axes.fixed | scanned,
+        "parameters": posed.axes.fixed | scanned | listed,
         "run": run,
         "system": {
             "sha256": _digest(posed),

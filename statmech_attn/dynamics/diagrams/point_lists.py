@@ -1,0 +1,134 @@
+"""Grids that are a list of points: a curve or a sample in any number of parameters.
+
+The number of a point in the list is scanned in the place of a parameter, `index`; the
+parameters are coordinates along it.
+"""
+
+import csv
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import PyTree
+
+from statmech_attn import inputs
+from statmech_attn.dynamics.diagrams.axes import Axes, INDEX, on_device
+
+
+LARGEST = 2**30  # bytes of a file
+
+
+def point_list(points: Any, **fixed: float) -> Axes:
+    """A list of points as the grid of a diagram, of basins or of simulations.
+
+    Args:
+        points: values of every parameter along the list, all of one length: a
+            dictionary, a data set or a table with names; or a CSV file of them.
+        fixed: parameters that all points share.
+
+    Returns:
+        `Axes`, which functions take in the place of a grid.
+
+    Raises:
+        ValueError: no point, lists of different lengths, what is no finite number, or
+            a parameter given twice.
+        OSError: the file cannot be read.
+
+    Example:
+        >>> t = np.linspace(0, 1, 5)
+        >>> curve = point_list({"a": 1 + t, "b": t**2}, c=0.3)
+        >>> curve.points()["b"].tolist()
+        [0.0, 0.0625, 0.25, 0.5625, 1.0]
+    """
+    columns = read_points(points) if isinstance(points, str | Path) else points
+    return listed(columns, fixed, on_device)
+
+
+def listed(
+    columns: Any,
+    fixed: Mapping[str, float],
+    make: Callable[[dict[str, np.ndarray]], PyTree],
+) -> Axes:
+    """A list of points of a system with parameters of any form.
+
+    Args:
+        columns, fixed: as in `point_list`.
+        make: parameters of the system from arrays by name.
+
+    Raises:
+        ValueError: as `point_list`.
+    """
+    names = getattr(getattr(columns, "dtype", None), "names", None) or list(columns)
+    table = {str(name): np.asarray(columns[name], float) for name in names}
+    shapes = {name: x.shape for name, x in table.items()}
+    if [len(shape) for shape in set(shapes.values())] != [1]:
+        raise ValueError(
+            f"points must be lists of one length by name; got {shapes or 'none'}."
+        )
+    for name, column in table.items():
+        if name in fixed or name == INDEX.name:
+            other = "the number in the list" if name == INDEX.name else "one number"
+            raise ValueError(f"points: {name} is {other} as well.")
+        if not column.size or not np.isfinite(column).all():
+            place = f" at point {np.argmin(np.isfinite(column))}" if column.size else ""
+            raise ValueError(f"points: {name} has no finite number{place}.")
+    for name, value in fixed.items():
+        if np.ndim(value) or not np.isfinite(value):
+            raise ValueError(
+                f"{name} must be one finite number beside a list of points; got "
+                f"{value}."
+            )
+    numbers = np.arange(len(next(iter(table.values()))), dtype=float)
+    fixed = {name: float(value) for name, value in fixed.items()}
+    return Axes((INDEX.name,), (numbers,), fixed, make, table)
+
+
+def read_points(path: str | Path) -> dict[str, np.ndarray]:
+    """Columns of a CSV file by the names in its first line.
+
+    Args:
+        path: of the file; its first line may begin with "#".
+
+    Raises:
+        ValueError: no names, names that repeat, or a line that has not a number for
+            each.
+        OSError: the file cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "curve.csv")
+        ...     _ = path.write_text("a,b\\n1.0,0.3\\n1.1,0.4\\n")
+        ...     read_points(path)["b"].tolist()
+        [0.3, 0.4]
+    """
+    name = Path(path).name
+    try:
+        text = inputs.content(path, LARGEST).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{name}: is no text file.") from None
+    lines = csv.reader(text.lstrip("# ").splitlines())
+    header = [word.strip() for word in next(lines, [])]
+    distinct = 0 < len(header) == len(set(header))
+    if not (distinct and all(map(str.isidentifier, header))):
+        raise ValueError(
+            f"{name}: the first line must hold names of parameters, each once; got "
+            f"{', '.join(header)[:80]!r}."
+        )
+    rows = [_row(name, lines.line_num, header, line) for line in lines if line]
+    return dict(zip(header, np.array(rows).reshape(-1, len(header)).T, strict=True))
+
+
+def _row(name: str, number: int, header: list[str], line: list[str]) -> list[float]:
+    """Numbers of a line of a file."""
+    try:
+        row = [float(word) for word in line]
+    except ValueError:
+        row = []
+    if len(row) != len(header) or not np.isfinite(row).all():
+        raise ValueError(
+            f"{name}, line {number}: must hold {len(header)} finite numbers; got "
+            f"{','.join(line)[:80]!r}."
+        )
+    return row

@@ -1,0 +1,128 @@
+"""Lists of points as grids: the same points as in an ordinary scan, bit for bit."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+from statmech_attn import storage
+from statmech_attn.dynamics import diagram, diagrams, point_list
+from statmech_attn.dynamics.diagrams import Confirm, explain, Plan
+from statmech_attn.storage import StorageError
+
+
+PLAN = Plan(transient=500, steps=1000, exponents=1, max_doublings=0)
+CURVE = {
+    "a": [0.2, 1.0, 1.4, 1.0],
+    "b": [0.3, 0.2, 0.3, 0.3],
+    "c": [1.0, 1.1, 0.9, 1.0],
+}
+NEIGHBOURS = ("doubtful", "transient_probability")  # say something of several points
+
+
+def henon(x, p):
+    return jnp.stack([1 - p["a"] * x[0] ** 2 + p["c"] * x[1], p["b"] * x[0]])
+
+
+def scan(grid, **how):
+    return diagram(henon, grid, jnp.full(2, 0.1), PLAN, confirm=Confirm(0), **how)
+
+
+@pytest.fixture(scope="module")
+def along():
+    return scan(point_list(CURVE))
+
+
+def test_points_of_a_list_are_those_of_ordinary_scans_bit_for_bit(along):
+    for i in (1, 2):
+        point, grid = along.isel(index=i), {n: x[i] for n, x in CURVE.items()}
+        assert {name: float(point[name]) for name in CURVE} == grid
+        one = scan(grid | {"c": [CURVE["c"][i], 1.0]}).isel(c=0)
+        for name in set(one) - set(NEIGHBOURS):
+            np.testing.assert_array_equal(point[name].values, one[name].values, name)
+
+
+def test_a_list_along_one_parameter_is_its_scan_in_all_that_it_says(along):
+    line = [0.2, 0.6, 1.0, 1.4]
+    listed = scan(point_list({"a": line}, b=0.3, c=1.0))
+    for name, values in scan({"a": line, "b": 0.3, "c": 1.0}).data_vars.items():
+        np.testing.assert_array_equal(listed[name].values, values.values, str(name))
+
+
+def test_a_list_is_refined_and_swept_along_the_line_through_its_points():
+    """Midpoints lie on straight lines; a sweep goes through the list in its order."""
+    finer = scan(point_list({"a": [0.2, 0.6], "b": [0.3, 0.2]}, c=1.0), refine=1)
+    assert finer.index.values.tolist() == [0.0, 0.5, 1.0]
+    np.testing.assert_allclose(finer.a, [0.2, 0.4, 0.6], rtol=1e-15)
+    np.testing.assert_allclose(finer.b, [0.3, 0.25, 0.2], rtol=1e-15)
+    table = np.array([(0.2, 0.3), (1.4, 0.3)], [("a", float), ("b", float)])
+    down, up = (
+        scan(point_list(points, c=1.0), sweep=way)
+        for points, way in ((table, "down"), (table[::-1], "up"))
+    )
+    np.testing.assert_array_equal(down.strobe.values[::-1], up.strobe.values)
+    with pytest.raises(ValueError, match="different values of a"):
+        diagrams.compare_sweeps(up, down)
+
+
+def test_a_point_of_a_list_is_explained_by_its_parameters_or_its_number(along):
+    assert explain(along, a=1.0, b=0.29, c=1.0) == explain(along, index=3)
+    assert str(explain(along, index=3)).startswith("a = 1, b = 0.3, c = 1, ")
+    with pytest.raises(ValueError, match="takes a value of a and of b and of c; got a"):
+        explain(along, a=1.0)
+
+
+def test_a_file_of_another_list_is_not_taken_for_this_one(tmp_path, along):
+    file = tmp_path / "scan.h5"
+    stored = scan(point_list(CURVE), file=file)
+    xr.testing.assert_equal(stored, storage.read(file))
+    np.testing.assert_array_equal(stored.c, along.c)
+    with pytest.raises(StorageError, match="another"):
+        scan(point_list(CURVE | {"c": [1.0, 1.1, 0.9, 1.01]}), file=file)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,b\n1,2\n1,x\n", "curve.csv, line 3: must hold 2 finite numbers; got '1,x'"),
+        ("a,b\n1\n", "line 2: must hold 2 finite numbers"),
+        ("a,b\n1,nan\n", "line 2: must hold 2 finite numbers; got '1,nan'"),
+        ("a,a\n1,2\n", "the first line must hold names of parameters, each once"),
+        ("1,2\n3,4\n", "must hold names of parameters, each once; got '1, 2'"),
+        ("", "must hold names"),
+        ("a,b\n", "a has no finite number"),
+        ("a,c\n1,2\n", "c is one number as well"),
+        ("index\n1\n", "index is the number in the list as well"),
+    ],
+)
+def test_a_file_that_is_no_list_is_refused_in_one_line(tmp_path, text, words):
+    file = tmp_path / "curve.csv"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=words) as error:
+        point_list(file, c=1.0)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_of_savetxt_is_read(tmp_path):
+    file = tmp_path / "curve.csv"
+    np.savetxt(file, [[1 / 3, 0.1], [0.2, 0.3]], delimiter=",", header="a,b")
+    assert point_list(file).columns["a"].tolist() == [1 / 3, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("points", "fixed", "words"),
+    [
+        (
+            {"a": [1.0], "b": [1.0, 2.0]},
+            {},
+            r"by name; got {'a': \(1,\), 'b'",
+        ),
+        ({"a": 1.0}, {}, "lists of one length"),
+        ({}, {}, "got none"),
+        ({"a": [0.0, np.inf]}, {}, "a has no finite number at point 1"),
+        ({"a": [1.0]}, {"c": [1.0, 2.0]}, "c must be one finite number beside a list"),
+    ],
+)
+def test_what_is_no_list_of_points_is_refused(points, fixed, words):
+    with pytest.raises(ValueError, match=words):
+        point_list(points, **fixed)
