@@ -86,6 +86,7 @@ SUBJECTS = {
     "storage/round_trip": "what is written is what is read",
     "studies/learning/arrays_options": "keys of the task arrays",
     "studies/chunks_of_kinds": "the same bits of every kind",
+    "studies/point_lists": "studies of lists of points",
     "studies/files/inputs": "files that a study names",
     "studies/learning/learning_work": "the same bits of learning studies",
     "studies/one_shot/refusals": "impossible studies of trained networks",

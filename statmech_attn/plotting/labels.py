@@ -4,6 +4,7 @@ import re
 
 import xarray as xr
 
+from statmech_attn.dynamics.diagrams import INDEX
 from statmech_attn.labels import plural, unit_of
 from statmech_attn.plotting import style
 
@@ -18,7 +19,7 @@ def label(dataset: xr.Dataset, name: str) -> str:
     if not is_own(dataset):
         return style.WORDS[name]
     attributes = dataset[name].attrs
-    if "system" not in dataset.attrs:
+    if "system" not in dataset.attrs and name != INDEX.name:
         return symbol(attributes["symbol"])
     words = attributes["long_name"].partition(": values of")[0]  # the finest grid
     return worded(words, attributes["symbol"], unit_of(attributes))
@@ -26,7 +27,9 @@ def label(dataset: xr.Dataset, name: str) -> str:
 
 def sign(dataset: xr.Dataset, name: str) -> str:
     """Symbol of a parameter."""
-    return symbol(dataset[name].attrs["symbol"]) if is_own(dataset) else rf"$\{name}$"
+    if is_own(dataset) or name == INDEX.name:
+        return symbol(dataset[name].attrs["symbol"])
+    return rf"$\{name}$"
 
 
 def many(steps: xr.DataArray) -> str:

@@ -100,6 +100,7 @@ WORDS = {
     "gamma": r"attention inverse temperature $\gamma$",
     "epsilon": r"positional weight $\epsilon$",
     "redrawn": r"redrawn spins $\Delta$",
+    "index": r"point of the list $i$",
     "time": r"token $t$",
     "lyapunov": r"$\lambda_i$ (nat/token)",
     "section": r"$m^{o,\mathrm{SE}}_1$",

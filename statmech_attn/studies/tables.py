@@ -2,6 +2,7 @@
 
 import functools
 import operator
+import os
 from collections.abc import Mapping
 from dataclasses import fields, MISSING
 from pathlib import Path
@@ -27,6 +28,7 @@ from pydantic import (
 )
 
 from statmech_attn.options import declared, Options, said, Seed, WholeNumber
+from statmech_attn.studies.files import digests
 
 
 MAX_POINTS = 10_000_000
@@ -224,6 +226,45 @@ class StudyTable(Table, frozen=True):
             folder: of the study file.
         """
         return self
+
+
+class ListedStudy(StudyTable, frozen=True):
+    """A study whose points may be a list in any number of parameters.
+
+    Attributes:
+        points: in the place of scanned parameters, a CSV file relative to the study:
+            names of parameters in its first line, a point in each of the others.
+    """
+
+    if TYPE_CHECKING:
+        parameters: Any
+    points: str | None = Field(None, min_length=1, examples=["curve.csv"])
+
+    @model_validator(mode="after")
+    def _parameters_are_given(self):
+        values = dict(self.parameters)
+        if self.points is None and (not values or values.get("beta", 0.0) is None):
+            missing = ".beta" if values else ""
+            raise ValueError(
+                f"parameters{missing}: is missing; give it, or a list as points"
+            )
+        return self
+
+    def files(self) -> list[Path]:
+        return super().files() + ([] if self.points is None else [Path(self.points)])
+
+    def inputs(self) -> dict[str, str]:
+        if self.points is None:
+            return super().inputs()
+        path = Path(self.points)
+        return super().inputs() | {path.name: digests.of_file(path)}
+
+    def beside(self, folder: Path) -> Self:
+        study = super().beside(folder)
+        if self.points is None:
+            return study
+        points = os.path.abspath(folder / self.points)
+        return study.model_copy(update={"points": points})
 
 
 class TaskTable(Table, frozen=True):

@@ -13,6 +13,7 @@ from statmech_attn.dynamics import (
     BasinPlan,
     find_attractors,
     PHASES,
+    point_list,
     Search,
     System,
 )
@@ -179,3 +180,10 @@ def test_a_second_parameter_with_several_values_is_refused():
 def test_a_parameter_with_the_name_of_a_variable_is_refused():
     with pytest.raises(ValueError, match="must not have phase: files of basins have a"):
         BasinDiagram(wells, STARTS, {"a": [0.0, 0.1], "phase": 0.0})
+
+
+def test_basins_along_another_list_are_of_another_identity():
+    lists = ({"r": [0.9, 1.1], "h": [0.0, h]} for h in (0.0, 0.1))
+    push = lambda x, p: p["r"] * x - x**3 + p["h"]
+    one, other = (BasinDiagram(push, STARTS, point_list(x)) for x in lists)
+    assert one.identity() != other.identity()

@@ -87,7 +87,7 @@ def test_the_tables_of_all_kinds_are_walked():
         "ContinuationRun.largest_step",
         "CurvesSpec.start",
         "OneShotRun.gain",
-        "ParametersSpec.beta",
+        "MixedSpec.beta",
         "PruningNetwork.width",
         "Range.num",
         "HiddenMarkovTable.hardness",

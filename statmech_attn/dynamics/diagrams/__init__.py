@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.diagrams.axes import (
         Axes as Axes,
         axes_of as axes_of,
-        INDEX as INDEX,
         on_device as on_device,
     )
     from statmech_attn.dynamics.diagrams.classes import (
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
         UNDECIDED as UNDECIDED,
     )
     from statmech_attn.dynamics.diagrams.diagram_variables import (
+        INDEX as INDEX,
         VARIABLES as VARIABLES,
         variables as variables,
     )

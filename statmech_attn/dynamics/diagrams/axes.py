@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from statmech_attn.dynamics.diagrams.diagram_variables import INDEX
 from statmech_attn.dynamics.diagrams.refinement import refine_axis
 from statmech_attn.labels import Variable
 
 
 Contents = dict[str, tuple[tuple[str, ...], Any]]
-INDEX = Variable("index", "", "number of the point in a list of points")
 
 
 class Axes(NamedTuple):
@@ -170,5 +170,12 @@ def on_device(table: dict[str, np.ndarray]) -> dict[str, jax.Array]:
 
     Args:
         table: arrays by name.
+
+    Returns:
+        the arrays, of JAX, by name.
+
+    Example:
+        >>> on_device({"a": np.ones(2)})["a"].shape
+        (2,)
     """
     return jax.tree.map(jnp.asarray, table)

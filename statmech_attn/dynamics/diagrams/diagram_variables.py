@@ -163,6 +163,7 @@ _COORDINATES = (
         "1", "n"
     ),
 )  # fmt: skip
+INDEX = Variable("index", "", "point of the list", "1", "i", note="from 0")
 ROWS = {row.name: row for row in (*_VALUES, *_COORDINATES)}
 
 
@@ -200,7 +201,10 @@ def variables(
     return Variables(
         *(row.filled(fill) for row in _VALUES),
         FAILURE,
-        *(row._replace(parts="_index _grid") for row in parameters),
+        *(
+            row if row == INDEX else row._replace(parts="_index _grid")
+            for row in parameters
+        ),
         *(row.filled(fill) for row in _COORDINATES),
         attributes=("section_tolerance",),
     )

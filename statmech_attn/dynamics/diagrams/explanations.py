@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.dynamics import phases
-from statmech_attn.dynamics.diagrams.axes import INDEX
+from statmech_attn.dynamics.diagrams.diagram_variables import INDEX
 from statmech_attn.dynamics.explanations import Verdict, why
 from statmech_attn.dynamics.phases import PHASES, REASONS
 from statmech_attn.labels import counted, unit_of

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn import inputs
-from statmech_attn.dynamics.diagrams.axes import Axes, INDEX, on_device
+from statmech_attn.dynamics.diagrams.axes import Axes, on_device
+from statmech_attn.dynamics.diagrams.diagram_variables import INDEX
 
 
 LARGEST = 2**30  # bytes of a file
@@ -56,8 +57,16 @@ def listed(
         columns, fixed: as in `point_list`.
         make: parameters of the system from arrays by name.
 
+    Returns:
+        `Axes`, of which the list is the only one.
+
     Raises:
         ValueError: as `point_list`.
+
+    Example:
+        >>> axes = listed({"a": [1.0, 2.0]}, {"b": 0.5}, lambda table: table["a"])
+        >>> axes.points().tolist()
+        [1.0, 2.0]
     """
     names = getattr(getattr(columns, "dtype", None), "names", None) or list(columns)
     table = {str(name): np.asarray(columns[name], float) for name in names}
@@ -66,10 +75,11 @@ def listed(
         raise ValueError(
             f"points must be lists of one length by name; got {shapes or 'none'}."
         )
+    if INDEX.name in {*table, *fixed}:
+        raise ValueError(f"points: {INDEX.name} is the number in the list already.")
     for name, column in table.items():
-        if name in fixed or name == INDEX.name:
-            other = "the number in the list" if name == INDEX.name else "one number"
-            raise ValueError(f"points: {name} is {other} as well.")
+        if name in fixed:
+            raise ValueError(f"points: {name} is one number as well.")
         if not column.size or not np.isfinite(column).all():
             place = f" at point {np.argmin(np.isfinite(column))}" if column.size else ""
             raise ValueError(f"points: {name} has no finite number{place}.")
@@ -89,6 +99,9 @@ def read_points(path: str | Path) -> dict[str, np.ndarray]:
 
     Args:
         path: of the file; its first line may begin with "#".
+
+    Returns:
+        the values of every column by its name.
 
     Raises:
         ValueError: no names, names that repeat, or a line that has not a number for
@@ -128,7 +141,7 @@ def _row(name: str, number: int, header: list[str], line: list[str]) -> list[flo
         row = []
     if len(row) != len(header) or not np.isfinite(row).all():
         raise ValueError(
-            f"{name}, line {number}: must hold {len(header)} finite numbers; got "
-            f"{','.join(line)[:80]!r}."
+            f"{name}, line {number}: must hold finite numbers of "
+            f"{', '.join(header)[:80]}; got {','.join(line)[:80]!r}."
         )
     return row

@@ -23,6 +23,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
+from statmech_attn.dynamics.diagrams.explanations import listed_parameters
 from statmech_attn.labels import Variable
 
 
@@ -169,7 +170,15 @@ def on_grid(dataset: xr.Dataset, *names: str) -> xr.Dataset:
     }
     attributes = {k: v for k, v in dataset.attrs.items() if k != "refine"}
     attributes["gridded"] = levels
-    return xr.Dataset(variables, along | other_axes, attributes)
+    columns = {n: dataset[n] for n in listed_parameters(dataset)}
+    listed = {n: _between(column, along[points]) for n, column in columns.items()}
+    return xr.Dataset(variables, along | listed | other_axes, attributes)
+
+
+def _between(column: xr.DataArray, finest):
+    """A parameter of a list of points at all places of the finest one."""
+    (axis, index, _), computed = finest, column[column.dims[0]]
+    return axis, np.interp(index, computed, column), column.attrs
 
 
 def _places(dataset: xr.Dataset):

@@ -1,7 +1,13 @@
 """Basin studies: attractors of a network along a parameter, and their basins."""
 
 from statmech_attn import dmft
-from statmech_attn.dynamics import basin_variables, BasinDiagram, BasinPlan, Search
+from statmech_attn.dynamics import (
+    basin_variables,
+    BasinDiagram,
+    BasinPlan,
+    diagrams,
+    Search,
+)
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.studies.network.basins_table import BasinsStudy, SearchRun
 from statmech_attn.studies.network.studied_system import (
@@ -30,7 +36,9 @@ WINDOWS = (
         "age", "age", "age of the attention vector in the window", "token", symbol="τ"
     ),
 )
-VARIABLES = basin_variables(dmft.PARAMETERS, unit="token", of_states=WINDOWS)
+VARIABLES = basin_variables(
+    (*dmft.PARAMETERS, diagrams.INDEX), unit="token", of_states=WINDOWS
+)
 
 
 def work(study: BasinsStudy) -> BasinDiagram:

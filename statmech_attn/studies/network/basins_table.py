@@ -1,13 +1,14 @@
 """Tables of the studies of attractors of a network and their basins."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from statmech_attn.dynamics import BasinPlan, Search
 from statmech_attn.options import Count
-from statmech_attn.studies.network.tables import DmftStudy, ParametersSpec, RunSpec
-from statmech_attn.studies.tables import of, Table
+from statmech_attn.studies.network.tables import DmftStudy, ListedSpec, RunSpec
+from statmech_attn.studies.tables import ListedStudy, of, Table
 
 
 class SearchRun(Table, frozen=True):
@@ -46,9 +47,13 @@ class BasinsRun(
     start: Literal["random"] = "random"
 
 
-class BasinsStudy(DmftStudy, frozen=True):
+class BasinsStudy(ListedStudy, DmftStudy, frozen=True):
     """Attractors at several values of a parameter, and their basins."""
 
+    template: ClassVar[Mapping[str, Any]] = {
+        "parameters.beta": {"start": 0.5, "stop": 2.5, "num": 21}
+    }
+
     kind: Literal["basins"]
-    parameters: ParametersSpec
+    parameters: ListedSpec = ListedSpec()
     run: BasinsRun = BasinsRun()

@@ -65,32 +65,52 @@ def defaults(given: Mapping[str, Any], file: PatternFile | None) -> dict[str, An
     filled = {n: x for n, x in given.items() if x is not None or n != "redrawn"}
     for name, value in filled.items():
         if value is None:
-            if file is None:
-                raise ValueError(
-                    f"parameters.{name}: is missing (no file to take it from)."
-                )
-            filled[name] = getattr(file, name)
+            filled[name] = getattr(file, name, None)
+        if filled[name] is None:
+            raise ValueError(
+                f"parameters.{name}: is missing (no file to take it from)."
+            )
     return filled
 
 
-def axes(spec: ParametersSpec, file: PatternFile | None) -> diagrams.Axes:
-    """Scanned and fixed parameters; a file's gamma and epsilon fill what is missing."""
-    return grid(defaults(dict(spec), file), lambda table: dmft.parameters(**table))
+def axes(
+    spec: ParametersSpec, file: PatternFile | None, points: str | None = None
+) -> diagrams.Axes:
+    """Scanned and fixed parameters; a file's gamma and epsilon fill what is missing.
+
+    Args:
+        points: a file with a list of points.
+    """
+    given, columns = dict(spec), columns_of(points)
+    if unknown := [name for name in columns if name not in given]:
+        raise ValueError(
+            f"points: {unknown[0]} is no parameter; there are {', '.join(given)}."
+        )
+    given = {n: x for n, x in given.items() if n not in columns or x is not None}
+    make = lambda table: dmft.parameters(**table)
+    return grid(defaults(given, file), make, columns)
+
+
+def columns_of(points: str | None) -> dict[str, np.ndarray]:
+    """Parameters of a list of points, if there is a file with one."""
+    return {} if points is None else diagrams.read_points(points)
 
 
 def grid(
     given: Mapping[str, float | list[float] | Range],
     make: Callable[[dict[str, np.ndarray]], PyTree],
+    columns: Mapping[str, np.ndarray] = {},
 ) -> diagrams.Axes:
     """Scanned and fixed parameters; the first one is scanned where none is.
 
     Args:
         given: numbers, lists or ranges by name.
         make: parameters of the system from arrays by name.
+        columns: parameters of a list of points, which is scanned in their place.
 
     Raises:
-        ValueError: values that occur twice, more than two scanned parameters, or too
-            many points.
+        ValueError: values that occur twice, more than two scanned parameters, or one
+            beside a list, or too many points.
     """
     scanned, fixed = {}, {}
     for name, value in given.items():
@@ -98,6 +118,12 @@ def grid(
             scanned[name] = numbers(value)
         else:
             fixed[name] = float(value)
+    if columns:
+        if scanned:
+            raise ValueError(
+                f"parameters.{min(scanned)}: must be one number beside points."
+            )
+        return diagrams.listed(columns, fixed, make)
     if not scanned:
         first = next(iter(given))
         scanned[first] = np.array([fixed.pop(first)])

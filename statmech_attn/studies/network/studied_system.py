@@ -20,11 +20,12 @@ from statmech_attn.dynamics import (
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.studies.network import models
 from statmech_attn.studies.network.tables import DmftStudy
+from statmech_attn.studies.tables import ListedStudy
 
 
 NETWORK = Variables(
     diagrams.variables(
-        dmft.PARAMETERS,
+        (*dmft.PARAMETERS, diagrams.INDEX),
         unit="token",
         shown="m_o_se_1",
         section="|m_o_se_2| < tolerance",
@@ -100,8 +101,9 @@ def of_network(study: DmftStudy) -> StudiedSystem:
     """
     model, options = models.model(study.network), study.run
     net = model.net
-    axes = models.axes(study.parameters, model.file)  # type: ignore[arg-type]
-    values = axes.fixed | axes.scanned
+    points = study.points if isinstance(study, ListedStudy) else None
+    axes = models.axes(study.parameters, model.file, points)  # type: ignore[arg-type]
+    values = {**axes.fixed, **axes.scanned, **axes.columns}
     epsilon = float(np.max(values["epsilon"]))
     starts = lambda params, numbers: models.starts(options, model, params, numbers)
     system, layout, dimension = dmft.system(net, epsilon), Windows(net), net.dimension

@@ -14,6 +14,7 @@ from statmech_attn.studies.files import digests
 from statmech_attn.studies.tables import (
     Axis,
     HowMany,
+    ListedStudy,
     of,
     Range,
     StudyTable,
@@ -100,6 +101,22 @@ class MixedSpec(ParametersSpec, frozen=True):
     """
 
     redrawn: Axis | None = None
+
+
+class ListedSpec(ParametersSpec, frozen=True):
+    """[parameters]: those that are no columns of a list of points.
+
+    Attributes:
+        beta: inverse temperature of the output; needed without a list of points.
+    """
+
+    beta: Axis | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+class ListedMixedSpec(  # pyright: ignore[reportIncompatibleVariableOverride]
+    ListedSpec, MixedSpec, frozen=True
+):
+    """[parameters]: those that are no columns of a list of points."""
 
 
 class StartSpec(Table, frozen=True):
@@ -344,7 +361,7 @@ class ResponseStudy(DmftStudy, frozen=True):
     run: ResponseRun = ResponseRun()
 
 
-class BifurcationStudy(DmftStudy, frozen=True):
+class BifurcationStudy(ListedStudy, DmftStudy, frozen=True):
     """Attractors on a grid: sections, Lyapunov exponents, phases."""
 
     template: ClassVar[Mapping[str, Any]] = {
@@ -352,7 +369,7 @@ class BifurcationStudy(DmftStudy, frozen=True):
     }
 
     kind: Literal["bifurcation"]
-    parameters: MixedSpec
+    parameters: ListedMixedSpec = ListedMixedSpec()
     run: BifurcationRun = BifurcationRun()
 
 

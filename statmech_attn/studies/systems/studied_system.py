@@ -30,6 +30,7 @@ from statmech_attn.studies.systems.tables import (
     SystemSpec,
     SystemStudy,
 )
+from statmech_attn.studies.tables import ListedStudy
 
 
 RESERVED = ("point",)  # dimensions of files that are no variables
@@ -49,10 +50,11 @@ def of_system(
             line.
     """
     values = study.parameters if values is None else values
-    spec, names = study.system, list(values)
+    points = study.points if isinstance(study, ListedStudy) else None
+    columns = models.columns_of(points)
+    spec, names = study.system, [*columns, *values]
     system = _system(spec, names)
-    on_device = lambda table: jax.tree.map(jnp.asarray, table)
-    axes = models.grid(values, on_device)
+    axes = models.grid(values, diagrams.on_device, columns)
     starts = partial(_starts, spec.initial, jax.random.key(study.run.seed))
     index = np.zeros((1, len(axes.shape)), int)
     params = axes.at(index)
@@ -62,7 +64,8 @@ def of_system(
     study.require_named([*names, *(row.name for row in rows)])
     shown = _place(spec.shown or rows[0].name, rows, "system.shown")
     section = _section(spec.section, rows)
-    parameters = Variables(*(_labelled(name, study.labels) for name in names))
+    labels = [_labelled(name, study.labels) for name in names]
+    parameters = Variables(*labels, *([diagrams.INDEX] if columns else []))
     variables = diagrams.variables(
         parameters,
         unit=system.unit,

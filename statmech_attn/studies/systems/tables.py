@@ -19,6 +19,7 @@ from statmech_attn.studies.tables import (
     Axis,
     Bounds,
     Interval,
+    ListedStudy,
     Number,
     of,
     Range,
@@ -344,7 +345,7 @@ class SystemDiagramRun(
     confirm: ConfirmSpec = ConfirmSpec()
 
 
-class SystemDiagramStudy(SystemStudy, frozen=True):
+class SystemDiagramStudy(ListedStudy, SystemStudy, frozen=True):
     """Attractors of a system of one's own: sections, Lyapunov exponents, phases."""
 
     template: ClassVar[Mapping[str, Any]] = FUNCTION | {
@@ -352,7 +353,7 @@ class SystemDiagramStudy(SystemStudy, frozen=True):
     }
 
     kind: Literal["bifurcation"]
-    parameters: Grid
+    parameters: Grid = {}
     run: SystemDiagramRun = SystemDiagramRun()
 
     @model_validator(mode="after")
@@ -536,7 +537,7 @@ class PlaneDiagramStudy(SystemStudy, frozen=True):
         return self
 
 
-class SystemBasinsStudy(SystemStudy, frozen=True):
+class SystemBasinsStudy(ListedStudy, SystemStudy, frozen=True):
     """Attractors of a system of one's own along a parameter, and their basins."""
 
     template: ClassVar[Mapping[str, Any]] = FUNCTION | {
@@ -544,7 +545,7 @@ class SystemBasinsStudy(SystemStudy, frozen=True):
     }
 
     kind: Literal["basins"]
-    parameters: Grid
+    parameters: Grid = {}
     run: SystemBasinsRun = SystemBasinsRun()
 
     @model_validator(mode="after")

@@ -55,6 +55,9 @@ def test_a_list_is_refined_and_swept_along_the_line_through_its_points():
     assert finer.index.values.tolist() == [0.0, 0.5, 1.0]
     np.testing.assert_allclose(finer.a, [0.2, 0.4, 0.6], rtol=1e-15)
     np.testing.assert_allclose(finer.b, [0.3, 0.25, 0.2], rtol=1e-15)
+    gridded = diagrams.on_grid(finer)
+    assert gridded.computed.all()
+    np.testing.assert_array_equal(gridded.b, finer.b)
     table = np.array([(0.2, 0.3), (1.4, 0.3)], [("a", float), ("b", float)])
     down, up = (
         scan(point_list(points, c=1.0), sweep=way)
@@ -84,15 +87,18 @@ def test_a_file_of_another_list_is_not_taken_for_this_one(tmp_path, along):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,b\n1,2\n1,x\n", "curve.csv, line 3: must hold 2 finite numbers; got '1,x'"),
-        ("a,b\n1\n", "line 2: must hold 2 finite numbers"),
-        ("a,b\n1,nan\n", "line 2: must hold 2 finite numbers; got '1,nan'"),
+        (
+            "a,b\n1,2\n1,x\n",
+            "curve.csv, line 3: must hold finite numbers of a, b; got",
+        ),
+        ("a,b\n1\n", "line 2: must hold finite numbers of a, b"),
+        ("a,b\n1,nan\n", "line 2: must hold finite numbers of a, b; got '1,nan'"),
         ("a,a\n1,2\n", "the first line must hold names of parameters, each once"),
         ("1,2\n3,4\n", "must hold names of parameters, each once; got '1, 2'"),
         ("", "must hold names"),
         ("a,b\n", "a has no finite number"),
         ("a,c\n1,2\n", "c is one number as well"),
-        ("index\n1\n", "index is the number in the list as well"),
+        ("index\n1\n", "index is the number in the list already"),
     ],
 )
 def test_a_file_that_is_no_list_is_refused_in_one_line(tmp_path, text, words):
