@@ -34,6 +34,7 @@ from statmech_attn.dmft import (
     predictability_horizon,
     PRODUCTION,
 )
+from statmech_attn.dynamics.diagrams import listed_parameters
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import stationary
 from statmech_attn.statistics import (
@@ -107,6 +108,8 @@ def _observables(theory) -> list[str]:
 
 def _match(theory, simulation):
     """The common beta and steps of two files that belong together."""
+    if listed_parameters(simulation):
+        raise ValueError("simulation: is along a list of points, not along beta.")
     for name, dataset, needed in (
         ("theory", theory, ("A", "m_o_se", "A_noise_std", "m_o_se_noise_std")),
         ("simulation", simulation, ("A_mean", "A_stderr", "A_spread", "m_o_se_mean")),

@@ -139,12 +139,16 @@ def trajectories(
 
 
 def along_beta(
-    grid: Mapping[str, Any], start: Callable[[Parameters], State]
+    grid: Mapping[str, Any] | diagrams.Axes,
+    start: Callable[[Parameters], State],
+    *,
+    lists: bool = False,
 ) -> tuple[diagrams.Axes, Callable[[Parameters, np.ndarray], State]]:
     """Parameters of a network along beta, and the starts of its points.
 
     Args:
         grid, start: as in `trajectories`.
+        lists: whether a list of points is taken as well.
 
     Returns:
         beta as the scanned parameter with the others, and a function of parameters and
@@ -161,7 +165,7 @@ def along_beta(
     """
     axes = diagrams.axes_of(grid)
     for name in axes.names:
-        if name != "beta":
+        if name != "beta" and not (lists and axes.columns):
             raise ValueError(f"{name} must be one number; only beta is scanned.")
     return axes._replace(make=_parameters), partial(_started, start)
 

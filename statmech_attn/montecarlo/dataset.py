@@ -9,6 +9,8 @@ For each observable X of A, m_o_se, m_v, m_q, m_k:
 and, where it was asked for, `entropy_production_stationary_mean` (n_spins, beta,
 all_runs).
 
+A list of points has `index` in the place of beta, with the parameters along it.
+
 Row 0 of time is the first generated token and the attention after it.
 """
 
@@ -23,6 +25,7 @@ from statmech_attn.dmft import (
     OBSERVABLES,
     PRODUCTION,
 )
+from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.run_blocks import AVERAGES
 from statmech_attn.montecarlo.simulation import Simulation
@@ -31,6 +34,11 @@ from statmech_attn.montecarlo.simulation import Simulation
 STEPWISE = ("n_spins", "beta", "time", "pattern")
 STORED = ("n_spins", "beta", "run", "time", "pattern")
 PER_RUN = ("n_spins", "beta", "all_runs", "pattern")
+BETA = STEPWISE[1]  # in the place of which a list of points has its index
+
+
+def _but_beta(dims: Sequence[str]) -> str:
+    return " ".join(name for name in dims if name != BETA)
 
 
 ROWS = {  # ending, words, symbol of what is stored of an observable at every step
@@ -67,7 +75,7 @@ def _averaged(name: str) -> Variable:
     words, mark = OF_RUNS[part]
     return Variable(
         stationary(name),
-        " ".join(PER_RUN),
+        _but_beta(PER_RUN),
         f"{long_name}, {words} of one run",
         "1",
         rf"\langle {symbol}{mark} \rangle_t",
@@ -78,7 +86,7 @@ VARIABLES = Variables(
     *(
         Variable(
             name + ending,
-            " ".join(STEPWISE),
+            _but_beta(STEPWISE),
             long_name + words,
             "1",
             form.format(symbol),
@@ -88,20 +96,21 @@ VARIABLES = Variables(
         for ending, (words, form) in ROWS.items()
     ),
     *(
-        Variable(name, " ".join(STORED), f"{long_name}, one run", "1", symbol)
+        Variable(name, _but_beta(STORED), f"{long_name}, one run", "1", symbol)
         for name, (long_name, symbol) in OBSERVABLE_LABELS.items()
     ),
     *map(_averaged, AVERAGES),
     Variable(
         stationary(PRODUCTION),
-        " ".join(PER_RUN[:-1]),
+        _but_beta(PER_RUN[:-1]),
         "entropy production, time average of one run",
         ENTROPY_UNIT,
         r"\langle \sigma \rangle_t",
         note="with run.entropy_production",
     ),
     Variable("n_spins", "n_spins", "number of spins", "1", "N"),
-    Variable("beta", "beta", "inverse temperature", "1", r"\beta"),
+    Variable(BETA, "", "inverse temperature", "1", r"\beta", group=""),
+    diagrams.INDEX,
     Variable("time", "time", "generated tokens before this one", "1", "t"),
     Variable("pattern", "pattern", "pattern", "1", "a"),
     Variable("run", "run", "stored run", "1", "r"),

@@ -19,6 +19,7 @@ from statmech_attn.batches import limited, seconds_of
 from statmech_attn.dynamics import diagrams, take
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.montecarlo.dataset import (
+    BETA,
     monte_carlo_dataset,
     PER_RUN,
     stationary,
@@ -59,7 +60,7 @@ def simulations(
     key: Key[Array, ""],
     net: dmft.Network,
     patterns: dmft.Patterns,
-    grid: Mapping[str, Any],
+    grid: Mapping[str, Any] | diagrams.Axes,
     start: Callable[[dmft.Parameters], dmft.State],
     **how: Any,
 ) -> "Simulations":
@@ -70,7 +71,7 @@ def simulations(
         net: the network, as `dmft.network` builds it.
         patterns: those from which the network was built.
         grid: `beta` with several values, and numbers `gamma`, `epsilon` and, where
-            not all spins are redrawn, `redrawn`.
+            not all spins are redrawn, `redrawn`; or a `dynamics.point_list` in them.
         start: parameters of many points -> their states, with the points on the last
             axis.
         how: keywords of `Simulations`: `n_spins`, `steps`, `runs`, `stored`, ....
@@ -94,7 +95,8 @@ def simulations(
         >>> spins.compute().A_mean.sizes
         Frozen({'n_spins': 2, 'beta': 2, 'time': 5, 'pattern': 3})
     """
-    return Simulations(key, net, patterns, *dmft.along_beta(grid, start), **how)
+    axes, starts = dmft.along_beta(grid, start, lists=True)
+    return Simulations(key, net, patterns, axes, starts, **how)
 
 
 class Simulations(Computation, OneRound):
@@ -104,7 +106,7 @@ class Simulations(Computation, OneRound):
         key: random key of JAX.
         net: the network.
         patterns: those from which the network was built.
-        axes: beta, and the other parameters.
+        axes: beta, or a list of points, and the other parameters.
         starts: parameters and numbers of some points -> their states, with the points
             on the last axis.
         n_spins: numbers of spins, divisible by the class fractions.
@@ -161,7 +163,8 @@ class Simulations(Computation, OneRound):
         self.steps, self.runs, self.stored, self.method = steps, runs, stored, method
         self.transient, self.mean_field_transient = transient, mean_field_transient
         self.entropy_production, self.about = entropy_production, about
-        self.parameters, self.beta = axes.fixed, axes.values[0]
+        self.parameters = {**axes.fixed, **axes.columns}
+        self.beta = axes.values[0]  # or the numbers in a list of points
         self.sizes = sorted(set(n_spins))
         self._axes = axes
         self._counts = [class_counts(patterns, n) for n in self.sizes]
@@ -269,15 +272,20 @@ class Simulations(Computation, OneRound):
             rows = ("n_spins", "beta"), failure, FAILURE.attributes()
             dataset = dataset.assign(failure=rows)
             dataset.attrs["failure_reasons"] = results.reasons()
-        fixed = {
-            name: ((), value, dmft.PARAMETERS.attributes(name))
-            for name, value in self.parameters.items()
+        along = self._axes.names[0]
+        if along != BETA:
+            index = along, self.beta, diagrams.INDEX.attributes()
+            dataset = dataset.drop_vars(BETA).rename_dims({BETA: along})
+            dataset = dataset.assign_coords({along: index})
+        others = {
+            name: (*value, dmft.PARAMETERS.attributes(name))
+            for name, value in self._axes.others().items()
         }
         columns = {
             stationary(name): self._column(results, name)
             for name in self._simulator(0, 0).averages
         }
-        return Assembled(dataset.assign_coords(fixed), columns)
+        return Assembled(dataset.assign_coords(others), columns)
 
     def _simulator(self, i: int, round: int) -> Simulator:
         """Simulator of the i-th N; all share the compiled program of a round."""
@@ -362,7 +370,7 @@ class Simulations(Computation, OneRound):
         shape = (len(self.sizes), len(self.beta), self._layout.runs)
         like = results.like(name)
         return Column(
-            PER_RUN[: len(shape) + like.ndim - 2],
+            (PER_RUN[0], self._axes.names[0], *PER_RUN[2 : len(shape) + like.ndim - 2]),
             (*shape, *like.shape[2:]),
             like.dtype,
             VARIABLES.attributes(stationary(name)),

@@ -16,9 +16,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter
 
 from statmech_attn.comparison import LOGIT_LIMIT, VERDICTS
+from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import unit_of
 from statmech_attn.plotting import notes, sheets, style
-from statmech_attn.plotting.registry import Beside, pages_of_beta, picture, values_of
+from statmech_attn.plotting.registry import (
+    Beside,
+    pages_of,
+    pages_of_beta,
+    picture,
+    values_of,
+)
 from statmech_attn.plotting.sheets import Given
 
 
@@ -32,7 +39,7 @@ MARKERS = ("o", "s", "^", "v", "P", "X", "*", "h")
 @picture(
     "simulation",
     "monte-carlo",
-    pages=pages_of_beta,
+    pages=lambda dataset: pages_of(dataset, _along(dataset)),
     choices={
         "observable": lambda dataset: OBSERVABLES,
         "pattern": values_of("pattern"),
@@ -56,30 +63,49 @@ def finite_size(
     `comparison.compare` has it; beyond it linear noise is not expected to hold.
 
     Args:
-        simulation: Monte Carlo file; rows are its beta, columns its smallest N.
+        simulation: Monte Carlo file; rows are its beta, or its points, columns its
+            smallest N.
         theory: trajectory file with the same start and the linear-noise spread.
         observable: "m_o_se" or "A".
         pattern: which component, counted from 1.
         tokens: length of the window.
         sizes: how many N are shown, the smallest ones.
         axes: those to draw on, one for each beta and N, beta by beta.
+
+    Raises:
+        ValueError: theory beside a list of points.
     """
-    n_spins, betas = simulation.n_spins.values[:sizes], simulation.beta.values
-    sheet, panels = _grid(axes, betas, n_spins, 0.85)
-    for row, beta in zip(panels, betas, strict=True):
+    n_spins, along = simulation.n_spins.values[:sizes], _along(simulation)
+    names = diagrams.listed_parameters(simulation) or ["beta"]
+    if theory is not None and along != "beta":
+        raise ValueError("theory is drawn beside values of beta, not a list of points.")
+    sheet, panels = _grid(axes, simulation[along].values, n_spins, 0.85)
+    for i, row in enumerate(panels):
+        of_row = simulation.isel({along: i})
+        beta = float(of_row.beta)
         for axis, n in zip(row, n_spins, strict=True):
-            point = simulation.sel(beta=beta, n_spins=n, pattern=pattern)
+            point = of_row.sel(n_spins=n, pattern=pattern)
             band = None if theory is None else theory.sel(beta=beta, pattern=pattern)
             _run_panel(axis, point, band, observable, n, tokens)
             if theory is not None and "gamma" in theory.coords:
                 end = linear_steps(theory.sel(beta=beta), n)
                 axis.axvline(end, color=style.BLACK, lw=0.9, ls=":", label=LINEAR)
         row[0].set_ylabel(style.overlap(observable, pattern))
-        row[0].set_title(rf"$\beta = {beta:g}$", loc="left", pad=2.5)
+        signs = (f"${notes.SYMBOLS[n]} = {float(of_row[n]):g}$" for n in names)
+        row[0].set_title(", ".join(signs), loc="left", pad=2.5)
     sheet.legend(of=slice(1))
     sheet.letters()
     sheet.note(notes.network(simulation))
     return sheet.figure
+
+
+def _along(simulation: xr.Dataset) -> str:
+    """The dimension that is beta, or the index of a list of points."""
+    others = {"n_spins", "time", "pattern"}
+    names = [str(d) for d in simulation.m_o_se_mean.dims if d not in others]
+    if len(names) != 1:
+        raise ValueError("simulation must be along beta, or along a list of points.")
+    return names[0]
 
 
 def _grid(axes: Given, betas, n_spins, rest: float) -> tuple[sheets.Sheet, np.ndarray]:

@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from statmech_attn import comparison, dmft, layout, montecarlo, storage, studies
+from statmech_attn import (
+    comparison,
+    dmft,
+    dynamics,
+    layout,
+    montecarlo,
+    storage,
+    studies,
+)
 from statmech_attn.batches import runtime
 
 
@@ -41,6 +49,27 @@ def test_python_and_a_study_give_the_same_numbers(tmp_path):
     theory = dmft.trajectories(NET, GRID, start, steps=6, noise=FILE.patterns)
     verdict = comparison.compare(theory.compute(), computed).verdict
     assert verdict.sizes == {"beta": 2}
+
+
+def test_a_point_of_a_list_is_simulated_as_a_value_of_beta_in_its_place(tmp_path):
+    """The second point, with another gamma, and the noise of a second point."""
+    columns = {"gamma": [90.0, FILE.gamma], "beta": [1.2, 1.2]}
+    curve = dynamics.point_list(columns, epsilon=FILE.epsilon)
+    path = tmp_path / "spins.h5"
+    listed = simulations(grid=curve, entropy_production=True).run(path)
+    layout.require_layout(storage.read(path), path)
+    assert listed.A_mean.dims == ("n_spins", "index", "time", "pattern")
+    assert listed.gamma.values.tolist() == columns["gamma"]
+    scan = simulations(entropy_production=True).compute()
+    assert set(scan.data_vars) == set(listed.data_vars)
+    for name, values in scan.isel(beta=1).data_vars.items():
+        np.testing.assert_array_equal(listed[name].isel(index=1), values, str(name))
+    columns["gamma"][0] = 91.0
+    other = dynamics.point_list(columns, epsilon=FILE.epsilon)
+    with pytest.raises(storage.StorageError, match="holds another study"):
+        simulations(grid=other, entropy_production=True).run(path)
+    with pytest.raises(ValueError, match="is along a list of points"):
+        comparison.compare(xr.Dataset(attrs={"kind": "trajectory"}), listed)
 
 
 @pytest.mark.parametrize("redrawn", [None, 0.5])

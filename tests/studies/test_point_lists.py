@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from statmech_attn import scan, storage, studies
+from statmech_attn import plotting, scan, storage, studies
 from statmech_attn.storage import StorageError
 from statmech_attn.studies.files import spec
 
@@ -99,6 +99,18 @@ def test_basins_of_a_network_along_a_list_are_those_of_an_ordinary_scan(study_of
     listed = compute(study_of(tree, "gamma,beta\n90,1.0\n104,1.2\n"))
     line = compute(study_of(ordinary(tree, beta=[1.2], gamma=104.0)))
     assert_same(listed, line, 1, "beta")
+
+
+def test_simulations_of_a_list_are_those_at_beta_in_their_places(study_of):
+    run = {"start": "token", "steps": 5, "runs": 20, "n_spins": [300]}
+    tree = NETWORK | {"kind": "monte-carlo", "run": run}
+    listed = compute(study_of(tree, "gamma,beta\n90,1.0\n104,1.27\n"))
+    line = compute(study_of(ordinary(tree, beta=[1.0, 1.27], gamma=104.0)))
+    for name, values in line.isel(beta=1).data_vars.items():
+        np.testing.assert_array_equal(listed[name].isel(index=1), values, str(name))
+    ((_, figure),) = plotting.pictures(listed)
+    title = figure.axes[-1].get_title("left")
+    assert title.endswith(r"$\gamma = 104$, $\beta = 1.27$")
 
 
 def test_a_list_that_has_changed_is_another_study(study_of, tmp_path):

@@ -19,7 +19,8 @@ def work(study: MonteCarloStudy, batch: int | None = None) -> Simulations:
         ValueError: an impossible setting, in one line.
     """
     model, options = models.model(study.network), study.run
-    axes = models.only_beta(models.axes(study.parameters, model.file), "monte-carlo")
+    axes = models.axes(study.parameters, model.file, study.points)
+    axes = axes if axes.columns else models.only_beta(axes, "monte-carlo")
     return Simulations(
         jax.random.key(options.seed),
         model.net,

@@ -373,13 +373,13 @@ class BifurcationStudy(ListedStudy, DmftStudy, frozen=True):
     run: BifurcationRun = BifurcationRun()
 
 
-class MonteCarloStudy(DmftStudy, frozen=True):
+class MonteCarloStudy(ListedStudy, DmftStudy, frozen=True):
     """Simulations of N spins, at several N and beta."""
 
     template: ClassVar[Mapping[str, Any]] = {"parameters.beta": [1.0, 1.255, 1.28, 1.4]}
 
     kind: Literal["monte-carlo"]
-    parameters: MixedSpec
+    parameters: ListedMixedSpec = ListedMixedSpec()
     run: MonteCarloRun
 
     @model_validator(mode="after")
