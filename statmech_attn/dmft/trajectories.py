@@ -164,8 +164,8 @@ def along_beta(
         [4.0, 4.0]
     """
     axes = diagrams.axes_of(grid)
-    for name in axes.names:
-        if name != "beta" and not (lists and axes.columns):
+    for name in () if lists and axes.columns else (*axes.columns, *axes.names):
+        if name != "beta":
             raise ValueError(f"{name} must be one number; only beta is scanned.")
     return axes._replace(make=_parameters), partial(_started, start)
 

@@ -6,7 +6,13 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
-from statmech_attn.dynamics import diagram, diagrams, point_list
+from statmech_attn.dynamics import (
+    diagram,
+    diagrams,
+    PlaneDiagram,
+    point_list,
+    trajectories,
+)
 from statmech_attn.dynamics.diagrams import Confirm, explain, Plan
 from statmech_attn.storage import StorageError
 
@@ -64,6 +70,8 @@ def test_a_list_is_refined_and_swept_along_the_line_through_its_points():
         for points, way in ((table, "down"), (table[::-1], "up"))
     )
     np.testing.assert_array_equal(down.strobe.values[::-1], up.strobe.values)
+    same = diagrams.compare_sweeps(up, up.assign_attrs(direction="down"))
+    assert not same.differ.any() and same.a.values.tolist() == [1.4, 0.2]
     with pytest.raises(ValueError, match="different values of a"):
         diagrams.compare_sweeps(up, down)
 
@@ -73,6 +81,22 @@ def test_a_point_of_a_list_is_explained_by_its_parameters_or_its_number(along):
     assert str(explain(along, index=3)).startswith("a = 1, b = 0.3, c = 1, ")
     with pytest.raises(ValueError, match="takes a value of a and of b and of c; got a"):
         explain(along, a=1.0)
+
+
+def test_orbits_and_basins_on_planes_are_along_a_list_as_along_a_parameter():
+    curve, line = point_list(CURVE), {"a": CURVE["a"][2:3], "b": 0.3, "c": 0.9}
+    listed, one = (
+        trajectories(henon, grid, jnp.full(2, 0.1), steps=5).compute()
+        for grid in (curve, line)
+    )
+    np.testing.assert_array_equal(listed.observed[2], one.observed[0])
+    assert listed.c.values.tolist() == CURVE["c"] and listed.c.dims == ("index",)
+    two = lambda z, p: jnp.stack([p["a"] * jnp.tanh(z[0] + p["h"]), z[1] / 2])
+    side, points = np.linspace(-1, 1, 32), {"a": [0.8, 1.5], "h": [0.01, 0.01]}
+    curve = point_list(points)
+    planes = PlaneDiagram(two, jnp.zeros(2), side, side, curve, seeds=16).compute()
+    assert planes.fraction.values.tolist() == [[1, 0, 0], [0, 0.5, 0.5]]
+    assert planes.h.dims == ("index",)
 
 
 def test_a_file_of_another_list_is_not_taken_for_this_one(tmp_path, along):
