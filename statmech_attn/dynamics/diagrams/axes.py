@@ -160,7 +160,7 @@ def axes_of(grid: Mapping[str, Any] | Axes) -> Axes:
     if len(scanned) not in (1, 2):
         raise ValueError(
             "grid must hold one or two parameters with several values; "
-            f"got {len(scanned)}."
+            f"got {len(scanned)}.  A point_list takes any number."
         )
     return Axes(tuple(scanned), tuple(scanned.values()), fixed, on_device)
 

@@ -4,7 +4,6 @@ The number of a point in the list is scanned in the place of a parameter, `index
 parameters are coordinates along it.
 """
 
-import csv
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from statmech_attn.dynamics.diagrams.axes import Axes, on_device
 from statmech_attn.dynamics.diagrams.diagram_variables import INDEX
 
 
-LARGEST = 2**30  # bytes of a file
+LARGEST = 2**28  # bytes of a file
 
 
 def point_list(points: Any, **fixed: float) -> Axes:
@@ -68,7 +67,8 @@ def listed(
         >>> axes.points().tolist()
         [1.0, 2.0]
     """
-    names = getattr(getattr(columns, "dtype", None), "names", None) or list(columns)
+    structured = getattr(getattr(columns, "dtype", None), "names", None)
+    names = structured or (columns.keys() if hasattr(columns, "keys") else [])
     table = {str(name): np.asarray(columns[name], float) for name in names}
     shapes = {name: x.shape for name, x in table.items()}
     if [len(shape) for shape in set(shapes.values())] != [1]:
@@ -121,27 +121,27 @@ def read_points(path: str | Path) -> dict[str, np.ndarray]:
         text = inputs.content(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{name}: is no text file.") from None
-    lines = csv.reader(text.lstrip("# ").splitlines())
-    header = [word.strip() for word in next(lines, [])]
-    distinct = 0 < len(header) == len(set(header))
-    if not (distinct and all(map(str.isidentifier, header))):
+    first, *lines = text.lstrip("# ").splitlines() or [""]
+    header = [word.strip(' "') for word in first.split(",")]
+    if len(set(header)) < len(header) or not all(map(str.isidentifier, header)):
         raise ValueError(
             f"{name}: the first line must hold names of parameters, each once; got "
             f"{', '.join(header)[:80]!r}."
         )
-    rows = [_row(name, lines.line_num, header, line) for line in lines if line]
+    numbered = enumerate(lines, 2)
+    rows = [_row(name, n, header, line) for n, line in numbered if line.strip()]
     return dict(zip(header, np.array(rows).reshape(-1, len(header)).T, strict=True))
 
 
-def _row(name: str, number: int, header: list[str], line: list[str]) -> list[float]:
+def _row(name: str, number: int, header: list[str], line: str) -> list[float]:
     """Numbers of a line of a file."""
     try:
-        row = [float(word) for word in line]
+        row = [float(word) for word in line.split(",")]
     except ValueError:
         row = []
     if len(row) != len(header) or not np.isfinite(row).all():
         raise ValueError(
             f"{name}, line {number}: must hold finite numbers of "
-            f"{', '.join(header)[:80]}; got {','.join(line)[:80]!r}."
+            f"{', '.join(header)[:80]}; got {line[:80]!r}."
         )
     return row

@@ -133,7 +133,9 @@ def grid(
     if len(scanned) > 2:
         *most, last = given
         names = f"{', '.join(most)} and {last}"
-        raise ValueError(f"parameters: scan at most two of {names}.")
+        raise ValueError(
+            f"parameters: scan at most two of {names}, or give a list as points."
+        )
     size = math.prod(map(len, scanned.values()))
     if size > MAX_POINTS:
         raise ValueError(f"parameters: {size} points, more than {MAX_POINTS}.")

@@ -120,6 +120,7 @@ def test_a_file_of_another_list_is_not_taken_for_this_one(tmp_path, along):
         ("a,a\n1,2\n", "the first line must hold names of parameters, each once"),
         ("1,2\n3,4\n", "must hold names of parameters, each once; got '1, 2'"),
         ("", "must hold names"),
+        ("a,b\n" + "1" * 200_000, "line 2: must hold finite numbers of a, b"),
         ("a,b\n", "a has no finite number"),
         ("a,c\n1,2\n", "c is one number as well"),
         ("index\n1\n", "index is the number in the list already"),
@@ -133,10 +134,15 @@ def test_a_file_that_is_no_list_is_refused_in_one_line(tmp_path, text, words):
     assert "\n" not in str(error.value)
 
 
-def test_a_file_of_savetxt_is_read(tmp_path):
+def test_files_as_savetxt_and_others_write_them_are_read(tmp_path):
     file = tmp_path / "curve.csv"
     np.savetxt(file, [[1 / 3, 0.1], [0.2, 0.3]], delimiter=",", header="a,b")
     assert point_list(file).columns["a"].tolist() == [1 / 3, 0.2]
+    file.write_text('\ufeff"a", "b"\r\n1, 2\r\n\r\n3,4', encoding="utf-8")
+    assert point_list(file).columns["b"].tolist() == [2.0, 4.0]
+    file.write_bytes(b"a\n\xff")
+    with pytest.raises(ValueError, match="curve.csv: is no text file"):
+        point_list(file)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +155,7 @@ def test_a_file_of_savetxt_is_read(tmp_path):
         ),
         ({"a": 1.0}, {}, "lists of one length"),
         ({}, {}, "got none"),
+        (np.ones((2, 2)), {}, "by name; got none"),
         ({"a": [0.0, np.inf]}, {}, "a has no finite number at point 1"),
         ({"a": [1.0]}, {"c": [1.0, 2.0]}, "c must be one finite number beside a list"),
     ],
