@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from statmech_attn import storage, studies
 from statmech_attn.cli import app
 from statmech_attn.dynamics import diagrams
-from statmech_attn.explore import jobs
+from statmech_attn.explore import jobs, points
 from statmech_attn.explore.cancellation import Cancelled
 from statmech_attn.explore.explorer import Explorer
 from statmech_attn.explore.files import File
@@ -82,6 +82,17 @@ def test_code_that_is_missing_or_has_changed_is_refused(logistic):
     with pytest.raises(Uncomputable, match="another logistic.py"):
         Live(logistic, allow_code=True)
     program.write_text(MAP)
+
+
+def test_points_of_a_list_are_told_by_their_parameters_and_not_computed(logistic):
+    values = logistic.dataset.a.values
+    listed = logistic.dataset.rename(a="index")
+    listed = listed.assign_coords(a=("index", values, logistic.dataset.a.attrs))
+    seen = SimpleNamespace(axes=("index",), dataset=listed, path=logistic.path)
+    with pytest.raises(Uncomputable, match="of a list are not computed"):
+        Live(seen, allow_code=True)
+    told = points.verdict(listed.isel(index=[1]), ("index",))
+    assert told["sentence"].startswith(f"a = {values[1]:g}, ")
 
 
 @pytest.mark.parametrize("compiler", ("xla", "llvm"))
