@@ -51,13 +51,14 @@ def _cascade():
     return Measurement([branch.special[-1].value for branch in branches])
 
 
-def _period_three():
+def period_three() -> continuation.Solution:
+    """The logistic map's cycle of three, down to where it is born."""
     problem = continuation.Problem(logistic, jnp.zeros(1), {"r": 3.84}, "r", period=3)
     start = continuation.find_cycle(problem, jnp.array([0.5]), 3.84)
     branch = continuation.follow_cycle(
         problem, start.x, 3.84, direction=-1, within=(3, 3.86)
     )
-    return Measurement(_places(branch.run(), "fold"))
+    return branch.run()
 
 
 def _henon():
@@ -146,7 +147,7 @@ def _five_branched(z):
     return jnp.stack([jnp.where(jnp.abs(x) > 1, outside, within), z[1] / 2])
 
 
-def _final_states(z):
+def final_states(z):
     """Two fixed points whose basins have a fractal border."""
     angle, x = z
     turned = angle + 1.32 * jnp.sin(2 * angle) - 0.9 * jnp.sin(4 * angle)
@@ -168,7 +169,7 @@ def _fractal_border():
 
 def _sensitivity():
     x, y = np.linspace(0.3, 2.9, 512), np.linspace(-0.5, 0.5, 512)
-    return _of_border(_final_states, x, y)
+    return _of_border(final_states, x, y)
 
 
 ROWS = (
@@ -178,7 +179,8 @@ ROWS = (
         "closed forms; 60-digit Newton for cycles of 4 to 32",
     ),
     of_branch(
-        "logistic period three", ("fold r",), _period_three, (1 + np.sqrt(8),), "1+√8",
+        "logistic period three", ("fold r",),
+        lambda: Measurement(_places(period_three(), "fold")), (1 + np.sqrt(8),), "1+√8",
     ),
     of_branch(
         "Henon b=0.3 bifurcations", ("fold a", "doubling a", "second doubling a"),

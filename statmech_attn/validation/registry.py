@@ -7,6 +7,7 @@ from statmech_attn.validation import (
     exponents,
     geometry,
     irreversibility,
+    peers,
     phases,
     saddles,
 )
@@ -20,6 +21,7 @@ ROWS: tuple[Row, ...] = (
     + saddles.ROWS
     + bifurcations.ROWS
     + irreversibility.ROWS
+    + peers.ROWS
 )
 
 
