@@ -3,6 +3,7 @@
 Takes files of kind `basins` and `hysteresis` (docs/hdf5.md).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -95,39 +96,61 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
 
 
 @style.styled
-def sweep_samples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Samples of the sweeps up and down a parameter; shaded where they differ.
+def sweep_samples(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+    """Samples of the sweeps up and down a parameter, a bar at the foot where they
+    differ.
 
     Args:
         dataset: a result of kind `hysteresis`.
-        ax: one to draw on.
+        axes: two to draw on, for the samples followed upward and downward.
     """
     name = str(dataset.differ.dims[0])
-    sheet = sheets.single(ax, style.DOUBLE, 2.9)
-    (axis,) = sheet.axes
-    look: Any = {"ms": 1.6, "mew": 0, "ls": "none", "rasterized": True}
-    for direction, colour in (("up", style.UPWARD), ("down", style.DOWNWARD)):
-        y = dataset[f"strobe_{direction}"].transpose(name, ...).values
-        x = np.broadcast_to(dataset[name].values[:, None], y.shape)
-        words = f"followed {direction}ward"
-        axis.plot(x.ravel(), y.ravel(), ".", color=colour, label=words, **look)
-    _shade(axis, dataset)
-    if dataset.differ.any():
-        style.patch(axis, "they differ", style.PALE)
-    axis.set_xlabel(label(dataset, name))
-    axis.set_ylabel(shown(dataset, "strobe_up"))
-    span(axis, dataset, name)
+    make = lambda: sheets.grid(style.DOUBLE, 4.0, 2, sharex=True)
+    sheet = sheets.sheet(axes, 2, make)
+    draw_sweeps(sheet.axes, dataset)
+    sheet.axes[-1].set_xlabel(label(dataset, name))
     sheet.legend()
+    sheet.letters()
     sheet.note(notes.network(dataset))
     return sheet.figure
 
 
-def _shade(axis: Axes, dataset: xr.Dataset) -> None:
-    """Shade where the sweeps differ, half way to the values where they agree."""
-    for low, first, last, high in dataset.interval.values:
-        # NaN where the interval reaches an end of the values.
-        begin, end = (float(np.nanmean(x)) for x in ([low, first], [last, high]))
-        axis.axvspan(begin, end, color=style.PALE, alpha=0.6, lw=0, zorder=0)
+def draw_sweeps(
+    axes: Sequence[Axes], dataset: xr.Dataset, colour: str = style.BLACK
+) -> None:
+    """Samples of the sweep up on one panel and of that down on another, same heights.
+
+    Args:
+        colour: of the samples.
+    """
+    name = str(dataset.differ.dims[0])
+    look: Any = {"ms": 1.6, "mew": 0, "color": colour, "rasterized": True}
+    ranges = []
+    for axis, way in zip(axes, ("up", "down"), strict=True):
+        y = dataset[f"strobe_{way}"].transpose(name, ...).values
+        x = np.broadcast_to(dataset[name].values[:, None], y.shape)
+        axis.plot(x.ravel(), y.ravel(), ".", **look)
+        axis.set_title(f"followed {way}ward", loc="left", pad=2.5)
+        axis.set_ylabel(shown(dataset, "strobe_up"))
+        span(axis, dataset, name)
+        ranges.append(axis.get_ylim())
+    for axis in axes:
+        axis.set_ylim(np.min(ranges), np.max(ranges))
+        _mark_difference(axis, dataset)
+
+
+def _mark_difference(axis: Axes, dataset: xr.Dataset) -> None:
+    """A bar at the foot where sweeps differ, half way to values where they agree."""
+    low, first, last, high = dataset.interval.transpose(..., "edge").values.T
+    begin, end = (  # NaN where the interval reaches an end of the values
+        np.where(np.isnan(outer), inner, (outer + inner) / 2)
+        for outer, inner in ((low, first), (high, last))
+    )
+    foot, top = axis.get_ylim()
+    if begin.size:
+        look: Any = {"color": style.BLACK, "lw": 4, "label": "sweeps differ"}
+        axis.hlines(np.full(begin.shape, foot), begin, end, **look)
+    axis.set_ylim(foot, top)
 
 
 @picture("hysteresis", "hysteresis")
@@ -137,19 +160,17 @@ def hysteresis(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
 
     Args:
         dataset: a result of kind `hysteresis`.
-        axes: two to draw on, for the samples and the distance.
+        axes: three to draw on, for the samples upward and downward and the distance.
     """
     name = str(dataset.differ.dims[0])
-    heights = [1.0, 0.4]
-    make = lambda: sheets.grid(style.DOUBLE, 3.6, 2, sharex=True, height_ratios=heights)
-    sheet = sheets.sheet(axes, 2, make)
-    upper, lower = sheet.axes
-    sweep_samples(dataset, ax=upper)
-    if sheet.whole:
-        upper.set_xlabel("")
-    _shade(lower, dataset)
-    look: Any = {"ms": 2.5, "mew": 0, "color": style.BLACK}
+    heights = [1.0, 1.0, 0.5]
+    make = lambda: sheets.grid(style.DOUBLE, 5.0, 3, sharex=True, height_ratios=heights)
+    sheet = sheets.sheet(axes, 3, make)
+    *samples, lower = sheet.axes
+    draw_sweeps(samples, dataset)
+    look: Any = {"ms": 4, "mew": 0, "color": style.BLACK}
     lower.plot(dataset[name].values, dataset.distance.values, ".", **look)
+    _mark_difference(lower, dataset)
     lower.set_ylabel("distance of\nthe sets")
     lower.set_xlabel(label(dataset, name))
     span(lower, dataset, name)

@@ -41,7 +41,6 @@ BLACK, GREY, PALE = "#000000", "#8c8c8c", "#d4d4d4"
 DARK, DOTS = "#5f5f5f", "#b5b5b5"
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
-UPWARD, DOWNWARD = "#882255", "#6F52FF"  # of no phase
 PALETTE = (BLACK, BLUE, VERMILION, GREEN, PURPLE, GREY, ORANGE)  # of `bpkr.estimates`
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 OPEN: dict[str, Any] = {  # markers with error bars

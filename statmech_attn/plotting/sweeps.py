@@ -10,18 +10,17 @@ from matplotlib.figure import Figure
 
 from statmech_attn.dynamics.diagrams import compare_sweeps
 from statmech_attn.plotting import notes, sheets, style
-from statmech_attn.plotting.basins import sweep_samples
+from statmech_attn.plotting.basins import draw_sweeps
 from statmech_attn.plotting.bifurcation import (
     BANDS,
     lyapunov_spectrum,
     phase_ribbon,
-    span,
 )
 from statmech_attn.plotting.continuation import bifurcation_points, branches
 from statmech_attn.plotting.sheets import Given
 
 
-HEIGHTS = (0.13, 1.0, 0.6, 0.6)
+HEIGHTS = (0.13, 0.9, 0.9, 0.6, 0.6)
 
 
 @style.styled
@@ -33,25 +32,28 @@ def sweep_diagram(
     Args:
         scan: one parameter, two starts: followed upward and followed downward.
         continuations: in that parameter, whose branches are drawn over the samples.
-        axes: four to draw on, for phases, samples, exponents upward and downward.
+        axes: five to draw on, for phases, samples upward and downward, and exponents
+            upward and downward.
     """
-    make = lambda: sheets.grid(style.DOUBLE, 6.2, 4, sharex=True, height_ratios=HEIGHTS)
-    sheet = sheets.sheet(axes, 4, make)
-    ribbon, samples, *spectra = sheet.axes
+    make = lambda: sheets.grid(style.DOUBLE, 7.6, 5, sharex=True, height_ratios=HEIGHTS)
+    sheet = sheets.sheet(axes, 5, make)
+    ribbon, *samples = sheet.axes[:3]
     phase_ribbon(scan, ax=ribbon)
     ribbon.set_yticks([0.5, 1.5], ["up", "down"])
     ribbon.tick_params(axis="y", length=0)
     swept = ways(scan)
     compared = compare_sweeps(*swept)
-    sweep_samples(compared, ax=samples)
-    for continuation in continuations:
-        branches(continuation, ax=samples)
-        bifurcation_points(_within(continuation, scan), ax=samples)
-    span(samples, compared, str(compared.differ.dims[0]))
-    for axis, sweep in zip(spectra, swept, strict=True):
+    draw_sweeps(samples, compared, style.DOTS if continuations else style.BLACK)
+    for axis in samples:
+        limits = axis.axis()
+        for continuation in continuations:
+            branches(continuation, ax=axis)
+            bifurcation_points(_within(continuation, scan), ax=axis)
+        axis.axis(limits)
+    for axis, sweep in zip(sheet.axes[3:], swept, strict=True):
         lyapunov_spectrum(sweep, ax=axis)
         axis.set_title(f"followed {sweep.attrs['direction']}ward", loc="left", pad=2.5)
-    for axis in (samples, spectra[0]) if sheet.whole else ():
+    for axis in sheet.axes[:-1] if sheet.whole else ():
         axis.set_xlabel("")
     sheet.legend(of=slice(2))
     sheet.letters()

@@ -6,6 +6,7 @@ Overlaps are `m_o_se` itself; the published figures show (1 - epsilon) times it.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -24,6 +25,7 @@ from statmech_attn.plotting.sheets import Given
 WINDOWS = (250, 350, 5000)
 ROW = 0.98  # inches of a row of panels
 PLANE_COLUMNS = 3
+JOINED = 1000  # tokens of a window that a line shows
 FEW = 200  # points that are drawn larger
 MAX_LAG = 200
 POWER = "$P(f)$ (token)"  # per cycle/token, and cycles count as pure numbers
@@ -49,7 +51,8 @@ def trajectory_windows(
 ) -> Figure:
     """The overlap with one pattern over the first tokens of the file, by beta.
 
-    On the right the entropy production of the tokens, where the file has it.
+    A window too long for a line has a dot for every token at phase 0 of the clock.  On
+    the right is the entropy production of the tokens, where the file has it.
 
     Args:
         dataset: trajectories; windows longer than the file show all of it.
@@ -67,20 +70,22 @@ def trajectory_windows(
     make = lambda: sheets.grid(*size, *shape, sharex="col")
     sheet = sheets.sheet(axes, shape[0] * shape[1], make)
     panels = np.array(sheet.axes).reshape(shape)
+    clock = int(dataset.attrs.get("context", 0))
     for row, beta in zip(panels, dataset.beta.values, strict=True):
         series = dataset[observable].sel(beta=beta, pattern=pattern)
         for axis in row[1 : len(lengths)] if sheet.whole else ():
             axis.sharey(row[0])
             axis.tick_params(labelleft=False)
         for axis, length in zip(row, lengths, strict=False):
-            y = series.values[:length]
-            dense = length > 1000
+            dense = length > JOINED
+            every = slice(0, length, max(clock, 1) if dense else 1)
+            look: dict[str, Any] = {"marker": ".", "ms": 1.5, "mew": 0, "ls": "none"}
             axis.plot(
-                dataset.time.values[:length],
-                y,
-                lw=0.25 if dense else 0.6,
+                dataset.time.values[every],
+                series.values[every],
                 color=style.BLUE,
                 rasterized=dense,
+                **(look if dense else {"lw": 0.6}),
             )
             axis.set_xlim(0, length)
         fit_height(row[0], series.values[: lengths[-1]])
@@ -95,7 +100,9 @@ def trajectory_windows(
     for axis in panels[-1]:
         axis.set_xlabel(style.WORDS["time"])
     sheet.letters()
-    sheet.note(notes.network(dataset))
+    thinned = lengths[-1] > JOINED and clock > 1
+    dots = rf"dots: tokens $t \equiv 0$ mod ${clock}$" if thinned else ""
+    sheet.note(notes.joined(dots, notes.network(dataset)))
     return sheet.figure
 
 

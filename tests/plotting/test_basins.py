@@ -80,15 +80,25 @@ def test_survival_curves_fall_from_one_beside_their_fit(basins):
     assert any("none settled" in label for label in labels)
 
 
-def test_the_stretches_of_hysteresis_are_shaded(swept):
-    upper, lower = plotting.hysteresis(swept).axes
-    shaded = [p for p in upper.patches]
-    assert len(shaded) == 1
-    low, high = shaded[0].get_x(), shaded[0].get_x() + shaded[0].get_width()
-    assert (low, high) == pytest.approx((0.15, 0.35))
-    up, down = upper.lines[:2]
-    np.testing.assert_array_equal(up.get_ydata(), np.ravel(swept.strobe_up))
-    assert style.WORDS["beta"] in lower.get_xlabel()
+def marked(axis) -> tuple[float, float]:
+    """Ends of the one bar at the foot of a panel."""
+    ((low, foot), (high, _)) = axis.collections[0].get_segments()[0]
+    assert foot == axis.get_ylim()[0] and len(axis.collections) == 1
+    return low, high
+
+
+def test_sweeps_have_a_panel_each_and_marks_where_they_differ(swept):
+    *samples, distance = plotting.hysteresis(swept).axes
+    for axis, way in zip(samples, ("up", "down"), strict=True):
+        (dots,) = axis.lines
+        np.testing.assert_array_equal(
+            dots.get_ydata(), np.ravel(swept[f"strobe_{way}"])
+        )
+        assert axis.get_title("left").endswith(f"followed {way}ward")
+        assert marked(axis) == pytest.approx((0.15, 0.35))
+    assert samples[0].get_ylim() == samples[1].get_ylim()
+    assert marked(distance) == pytest.approx((0.15, 0.35))
+    assert style.WORDS["beta"] in distance.get_xlabel()
 
 
 @pytest.mark.parametrize(
@@ -110,9 +120,7 @@ def test_the_stretches_of_hysteresis_are_shaded(swept):
 def test_open_stretches_reach_the_end_of_the_values(swept, differ, ends, words):
     found = intervals(swept.beta.values, np.array(differ, bool))
     swept["interval"] = swept.interval.dims, found
-    (shaded,) = plotting.hysteresis(swept).axes[0].patches
-    drawn = shaded.get_x(), shaded.get_x() + shaded.get_width()
-    assert drawn == pytest.approx(ends)
+    assert marked(plotting.hysteresis(swept).axes[0]) == pytest.approx(ends)
     console = Console(width=200, record=True, file=io.StringIO())
     print_summary(swept, console)
     assert words in console.export_text() and "nan" not in console.export_text()

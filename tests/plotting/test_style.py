@@ -39,15 +39,6 @@ GROUPS = {  # colours, and the least difference of any two
     "series": (style.SERIES, 15),
     "sets of a basin diagram": (basins.SETS, 15),
     "curves of bifurcations": ([continuation.KINDS[kind][0] for kind in CURVES], 15),
-    "two sweeps, and phases": (
-        (
-            style.UPWARD,
-            style.DOWNWARD,
-            style.PHASE_COLOURS["chaotic"],
-            style.PHASE_COLOURS["periodic"],
-        ),
-        25,
-    ),
     "samples over the phase ribbon": (
         (style.DOTS, style.PHASE_COLOURS["chaotic"], style.BLACK),
         30,

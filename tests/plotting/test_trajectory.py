@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from statmech_attn import plotting
 from statmech_attn.plotting.style import BLUE
@@ -27,6 +28,16 @@ def test_a_window_longer_than_the_file_shows_all_of_it_once(orbits):
     figure = plotting.trajectory_windows(orbits, windows=(5000, 10_000))
     assert len(figure.axes) == 2
     assert len(figure.axes[0].lines[0].get_xdata()) == 1000
+
+
+def test_a_window_too_long_for_a_line_has_the_tokens_of_one_phase_of_the_clock(orbits):
+    twice = xr.concat([orbits, orbits.assign_coords(time=orbits.time + 1000)], "time")
+    dataset = twice.assign_attrs(orbits.attrs | {"context": 4})
+    figure = plotting.trajectory_windows(dataset, windows=(1000, 2000))
+    (line,), (dots,) = (axis.lines for axis in figure.axes[:2])
+    assert (line.get_linestyle(), dots.get_linestyle()) == ("-", "None")
+    np.testing.assert_array_equal(dots.get_xdata(), np.arange(0, 2000, 4))
+    assert "mod $4$" in figure.get_supxlabel()
 
 
 def test_tokens_have_their_entropy_production_beside_the_windows(orbits):

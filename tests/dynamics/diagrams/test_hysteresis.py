@@ -59,7 +59,7 @@ def test_samples_are_labelled_as_those_of_their_scan(wells):
             attributes = compared[f"strobe_{way}"].attrs
             assert attributes["long_name"] == f"{words}, swept {way}"
             assert attributes["symbol"] == symbol
-    samples, distance = dict(plotting.pictures(compared))["hysteresis"].axes
+    samples, _, distance = dict(plotting.pictures(compared))["hysteresis"].axes
     assert (samples.get_ylabel(), distance.get_xlabel()) == ("$X$", "force")
 
 
