@@ -1,22 +1,23 @@
-"""Pruning: scores of heads, what they cost, and accuracy against heads pruned.
+"""Pruning: what heads cost by their scores, and accuracy against heads pruned.
 
 Takes files of kind `pruning` (docs/hdf5.md).  Heads of different trainings have nothing
 in common but their layer, so they are averaged by the rank of their score.
 """
 
-from collections.abc import Sequence
+import re
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import estimates
 from statmech_attn.plotting import images, notes, sheets, style
 from statmech_attn.plotting.registry import picture
-from statmech_attn.plotting.sheets import Given, Sheet
+from statmech_attn.plotting.sheets import Given
 from statmech_attn.statistics import mean_of_known
 
 
@@ -33,7 +34,7 @@ LAST: dict[str, Any] = {
     "zorder": 4,
 }
 COLUMNS = 2
-LONG = 4  # letters of a name from which it is turned
+NAMED = 24  # heads that have room for their names
 ASIDE = 0.06  # of the points of one order, in heads
 # Tiberi et al. (NeurIPS 2024), four heads in each of two layers: base, then after
 # pruning one head, in ascending order of its score.
@@ -44,9 +45,10 @@ PUBLISHED_ACCURACY = (0.838, 0.818, 0.830, 0.795, 0.754, 0.760, 0.765, 0.743, 0.
 @picture("pruned_heads", "pruning")
 @style.styled
 def pruned_heads(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
-    """Scores of every head, and accuracy on the first test set without it.
+    """Accuracy on the first test set lost without a head, against the head's score.
 
-    One panel for each training; errors of the accuracies are binomial.
+    One panel for each training, with the rank correlation of both; bars are standard
+    errors of the difference on the same tasks.
 
     Args:
         dataset: a result of kind `pruning`.
@@ -59,96 +61,73 @@ def pruned_heads(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     rows = -(-len(trainings) // COLUMNS)
     columns = min(COLUMNS, len(trainings))
     width = style.DOUBLE if columns > 1 else style.SINGLE + 0.6
-    size = width, 0.75 + 1.55 * rows
-    make = lambda: sheets.grid(*size, rows, columns, len(trainings))
+    size = width, 0.85 + 2.0 * rows
+    shape = (rows, columns, len(trainings))
+    make = lambda: sheets.grid(*size, *shape, sharex=True, sharey=True)
     sheet = sheets.sheet(axes, len(trainings), make)
-    right = [axis.twinx() for axis in sheet.axes]
-    for axis, twin, number in zip(sheet.axes, right, trainings, strict=True):
+    for axis, number in zip(sheet.axes, trainings, strict=True):
         training = dataset.sel(restart=number).isel(test_set=0)
-        _scores(axis, training)
-        _without_one(twin, training, _on_the_first_set(dataset))
+        _drops_by_score(axis, training)
         if len(trainings) > 1:
             axis.set_title(f"restart {int(number)}", loc="left", pad=2.5)
-    _same_range(right)
-    Sheet([*sheet.axes, *right], sheet.whole).legend(4 if columns > 1 else 2)
+    for axis in sheet.axes[::columns]:
+        axis.set_ylabel(f"accuracy{_on_the_first_set(dataset)}\nlost without the head")
+    for axis in sheet.axes[-columns:]:
+        axis.set_xlabel("head score")
+    sheet.legend(4 if columns > 1 else 2)
     sheet.letters()
-    sheet.note(_note(dataset))
+    heads = "numbers: layer.head" if _numbered(dataset) else ""
+    sheet.note("\n".join(filter(None, (heads, _note(dataset)))))
     return sheet.figure
 
 
-def _scores(axis: Axes, one: xr.Dataset) -> None:
-    """Bars of the saddle point's scores, and of the exact law's beside them."""
-    names = one.attention_head.values
-    places = np.arange(len(names))
-    exact = one.pruning_score.sel(order="exact-law").values
-    shown = {"saddle": one.pruning_score.sel(order="saddle").values}
-    shown |= {"exact-law": exact} if np.isfinite(exact).any() else {}
-    width = 0.7 / len(shown)
-    for i, (order, values) in enumerate(shown.items()):
-        colour, _, name = _look(order)
-        aside = width * (i - (len(shown) - 1) / 2)
-        axis.bar(
-            places + aside,
-            values,
-            width,
-            color=colour,
-            alpha=0.35,
-            label=f"score, {name}",
-        )
+def _drops_by_score(axis: Axes, one: xr.Dataset) -> None:
+    """A point for every head, with its name; of the exact law beside it, if known."""
+    drops, errors = one.accuracy_drop.values, one.accuracy_drop_stderr.values
+    axis.axhline(0.0, color=style.GREY, lw=0.6)
+    look = {order: _look(order) for order in ("saddle", "exact-law")}
+    scores = {order: one.pruning_score.sel(order=order).values for order in look}
+    for order, (colour, marker, words) in look.items():
+        if np.isfinite(scores[order]).any():
+            axis.errorbar(
+                scores[order],
+                drops,
+                errors if order == "saddle" else None,
+                fmt=marker,
+                color=colour,
+                label=f"score of the {words}",
+                **style.OPEN,
+            )
     if "head_score_floor" in one:
-        style.floors(axis, one.head_score_floor.values)
-    _name_heads(axis, one)
-    axis.set_ylim(0, max(1.05, axis.get_ylim()[1]))
-    axis.set_ylabel("head score")
-    axis.tick_params(right=False)
+        axis.plot(one.head_score_floor, drops, "|", color=style.GREY, label="floor")
+    _name_heads(axis, one.attention_head.values, scores["saddle"], drops, errors)
+    axis.margins(0.08, 0.2)
+    correlation = float(one.rank_correlation.sel(order="saddle"))
+    if np.isfinite(correlation):
+        axis.set_title(f"rank correlation {correlation:.2f}", loc="right", pad=2.5)
 
 
-def _name_heads(axis: Axes, one: xr.Dataset) -> None:
-    """Names of the heads, with a line between layers."""
-    names, layers = one.attention_head.values, _layers(one)
-    long = max(map(len, names)) > LONG
-    axis.set_xticks(
-        range(len(names)),
-        names,
-        fontsize=7 if len(names) > 10 else 8,
-        rotation=90 if long else 0,
-    )
-    axis.tick_params(axis="x", length=0)
-    axis.set_xlim(-0.6, len(names) - 0.4)
-    axis.set_xlabel("head" if long else "head (layer.head)")
-    for i in range(1, len(names)):
-        if layers[i] != layers[i - 1]:
-            axis.axvline(i - 0.5, color=style.GREY, lw=0.6, ls=":")
+def _name_heads(axis: Axes, names, scores, drops, errors) -> None:
+    """Names of heads in turn above and below their bars, from the lowest score on."""
+    known = np.isfinite(scores) & np.isfinite(drops) & (len(names) <= NAMED)
+    for rank, i in enumerate(i for i in np.argsort(scores) if known[i]):
+        side = 1 if rank % 2 else -1
+        axis.annotate(
+            names[i],
+            (scores[i], drops[i] + side * errors[i]),
+            xytext=(0, 2 * side),
+            textcoords="offset points",
+            fontsize=7,
+            ha="center",
+            va="bottom" if side > 0 else "top",
+            path_effects=[withStroke(linewidth=2, foreground="white")],
+        )
 
 
-def _without_one(axis: Axes, one: xr.Dataset, on: str) -> None:
-    """Points of the accuracy without each head, and a line without pruning."""
-    pruned, error = one.accuracy_pruned.values, one.accuracy_pruned_stderr.values
-    axis.axhline(
-        float(one.accuracy_sets),
-        color=style.BLUE,
-        lw=0.8,
-        ls="--",
-        label=f"accuracy{on}, all heads",
-    )
-    axis.errorbar(
-        np.arange(len(pruned)),
-        pruned,
-        error,
-        fmt="o",
-        color=style.BLUE,
-        label="without the head",
-        **style.OPEN,
-    )
-    axis.set_ylabel("accuracy", color=style.BLUE)
-    axis.tick_params(axis="y", colors=style.BLUE)
-
-
-def _same_range(axes: Sequence[Axes]) -> None:
-    low = min(axis.get_ylim()[0] for axis in axes)
-    high = max(axis.get_ylim()[1] for axis in axes)
-    for axis in axes:
-        axis.set_ylim(low - 0.01, high + 0.01)
+def _numbered(dataset: xr.Dataset) -> bool:
+    """Whether heads are called by their layer and number."""
+    names = dataset.attention_head.values
+    return all(re.fullmatch(r"\d+\.\d+", str(name)) for name in names)
 
 
 @picture("pruning_ranks", "pruning")

@@ -85,26 +85,33 @@ def drawn_points(container):
     return container.lines[0].get_ydata()
 
 
-def test_bars_are_scores_and_points_accuracies_of_each_training(dataset):
-    figure = pruned_heads(dataset)
-    left, right = figure.axes[:2], figure.axes[2:]
-    assert len(right) == 2  # none for the training without numbers
-    for axis, twin, number in zip(left, right, (0, 2), strict=True):
+def test_heads_stand_at_their_scores_and_what_they_cost_in_each_training(dataset):
+    axes = pruned_heads(dataset).axes
+    assert len(axes) == 2  # none for the training without numbers
+    for axis, number in zip(axes, (0, 2), strict=True):
         one = dataset.isel(restart=number, test_set=0)
-        for bars, order in zip(axis.containers, ("saddle", "exact-law"), strict=True):
-            heights = [bar.get_height() for bar in bars]
-            assert heights == one.pruning_score.sel(order=order).values.tolist()
-        (points,) = twin.containers
-        assert (drawn_points(points) == one.accuracy_pruned).all()
-        (base,) = [line for line in twin.lines if line.get_linestyle() == "--"]
-        assert set(base.get_ydata()) == {float(one.accuracy_sets)}
-        assert [text.get_text() for text in axis.get_xticklabels()] == HEADS
+        for points, order in zip(axis.containers, ("saddle", "exact-law"), strict=True):
+            scores = one.pruning_score.sel(order=order)
+            assert (points.lines[0].get_xdata() == scores).all()
+            assert (drawn_points(points) == one.accuracy_drop).all()
+        bars, none = (points.lines[2] for points in axis.containers)
+        assert len(bars) == 1 and not none
+        named = {text.get_text(): text.xy for text in axis.texts}
+        for head, (score, end) in named.items():
+            of = one.sel(attention_head=head)
+            assert score == of.pruning_score.sel(order="saddle")
+            error = float(of.accuracy_drop_stderr)
+            assert abs(end - float(of.accuracy_drop)) == pytest.approx(error)
+        assert sorted(named) == HEADS
         assert axis.get_title(loc="left").endswith(f"restart {number}")
+        correlation = float(one.rank_correlation.sel(order="saddle"))
+        assert axis.get_title(loc="right").endswith(f"{correlation:.2f}")
 
 
 @pytest.mark.parametrize("draw", (pruned_heads, pruning_ranks, cumulative_pruning))
 def test_every_picture_states_its_data(dataset, draw):
-    assert draw(dataset).get_supxlabel() == (
+    *_, last = draw(dataset).get_supxlabel().split("\n")
+    assert last == (
         "77 training characters (published: 1028), $P = 50$, $N_0 = 192$, 2 trainings"
     )
 
@@ -198,7 +205,7 @@ def test_drops_and_curves_are_of_the_trainings_of_the_correlations(dataset):
     assert (drawn == one.accuracy_cumulative).all()
     heads = pruned_heads(dataset.isel(restart=[0, 2]))
     names = [text.get_text() for text in heads.legends[0].get_texts()]
-    assert "score, exact law" in names  # it is in the second panel only
+    assert "score of the exact law" in names  # it is in the second panel only
 
 
 def test_a_curve_ends_where_a_training_has_lost_a_layer(dataset):
