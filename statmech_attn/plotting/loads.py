@@ -3,110 +3,148 @@
 Takes a file of kind `diagram` over beta and alpha, as of `analysis/crosstalk.py`.
 """
 
+import string
+from typing import Any
+
 import numpy as np
 import xarray as xr
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.scale import SymmetricalLogTransform
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import codes_of
-from statmech_attn.plotting.comparison import scientific
+from statmech_attn.plotting.comparison import MARKERS, scientific
+from statmech_attn.plotting.exponents import jumps
 from statmech_attn.plotting.sheets import Given
 
 
 LEAST = 0.005  # spread in time that is drawn
+ALPHA = r"further patterns per spin $\alpha$"
 
 
 @style.styled
 def phases_against_load(
     dataset: xr.Dataset, spins: xr.Dataset | None = None, *, axes: Given = None
 ) -> Figure:
-    """Phase and largest exponent at several beta as alpha grows, values of alpha in
-    equal steps.
+    """Phase and largest exponent at several beta as alpha grows.
+
+    The axis of alpha is logarithmic from its smallest value but zero on, and linear
+    below.  Lines join loads of one phase.
 
     Args:
         dataset: a diagram over beta and alpha.
         spins: a result of `analysis/crosstalk_spins.py` at some of these values of
-            alpha and beta, for a third panel: bars are theory, circles spins, of each
-            number a circle, the most filled.
-        axes: two to draw on, for phases and exponents; three where there are spins.
+            alpha and beta, for a panel of each alpha: spins against their number, and
+            bars of the theory at their right.
+        axes: two to draw on, for phases and exponents, and one for each alpha of spins.
     """
-    panels = 2 if spins is None else 3
-    make = lambda: sheets.grid(style.DOUBLE, 1.2 + 1.9 * panels, panels, 1)
-    sheet = sheets.sheet(axes, panels, make)
-    rows, lines = sheet.axes[:2]
+    loads = [] if spins is None else spins.alpha.values.tolist()
+    sheet = sheets.sheet(axes, 2 + len(loads), lambda: _panels(len(loads)))
     dataset = dataset.transpose("beta", "alpha", ...)
-    loads, betas = dataset.alpha.values, dataset.beta.values
-    place = np.arange(len(loads))
-    cmap, norm = style.phase_colours()
-    codes = codes_of(dataset)
-    edges = [np.arange(len(x) + 1) - 0.5 for x in (loads, betas)]
-    rows.pcolormesh(*edges, codes, cmap=cmap, norm=norm, edgecolors="white", lw=0.4)
-    style.phase_entries(rows, codes)
-    rows.set_yticks(np.arange(len(betas)), [f"{beta:g}" for beta in betas])
-    rows.set_ylabel(rf"${notes.SYMBOLS['beta']}$")
-    for i, beta in enumerate(betas):
-        at_beta = dataset.isel(beta=i, exponent=0)
-        lines.errorbar(
-            place,
-            at_beta.lyapunov,
-            at_beta.lyapunov_stderr,
-            color=style.SERIES[i % len(style.SERIES)],
-            marker=".",
-            ms=3,
-            lw=0.8,
-            elinewidth=0.6,
-            label=rf"$\beta = {beta:g}$",
-        )
-    lines.axhline(0, color=style.BLACK, lw=0.6, zorder=0)
-    lines.set_ylabel("largest exponent (nat/token)")
+    betas = dataset.beta.values
+    shades = colormaps["cividis"](np.linspace(0, 0.92, len(betas)))
+    looks = {
+        beta: {"color": shade, "marker": MARKERS[i % len(MARKERS)]}
+        for i, (beta, shade) in enumerate(zip(betas.tolist(), shades, strict=True))
+    }
+    _phases(sheet.axes[0], dataset)
+    _exponents(sheet.axes[1], dataset, looks)
     words = ""
     if spins is not None:
-        _motion(sheet.axes[2], spins, betas.tolist())
-        sizes = ", ".join(f"${scientific(n)}$" for n in spins.n_spins.values)
+        for axis, load in zip(sheet.axes[2:], loads, strict=True):
+            _motion(axis, spins.sel(alpha=load), looks)
+            axis.set_title(rf"$\alpha = {load:g}$", loc="right", pad=2.5)
+            axis.set_ylim(
+                LEAST, 1.3 * max(spins.motion.max(), spins.motion_spins.max())
+            )
+        sheet.axes[2].set_ylabel("spread of $A$ in time")
+        first, last = spins.attrs["window"]
         words = (
-            f"(c) bars theory, where it moves by more than {LEAST:g}; circles spins, "
-            f"$N$ = {sizes} from left to right, tokens {spins.attrs['window'][0]} to "
-            f"{spins.attrs['window'][1]}"
+            f"markers: spins, tokens {first} to {last}; bars: theory, where it moves "
+            f"by more than {LEAST:g}"
         )
-    rows.set_xticks(place, [])
-    rows.set_xlim(-0.5, len(loads) - 0.5)
-    lines.set_xlim(rows.get_xlim())
-    lines.set_xticks(place, [f"{load:g}" for load in loads], rotation=45)
-    sheet.axes[-1].set_xlabel(r"further patterns per spin $\alpha$")
     sheet.letters()
     sheet.legend(6)
     sheet.note("\n".join(filter(None, (notes.network(dataset), words))))
     return sheet.figure
 
 
-def _motion(axis: Axes, spins: xr.Dataset, betas: list[float]) -> None:
-    """Spread in time of the attention vector: a slot for every alpha and beta."""
-    loads, count = spins.alpha.values, spins.sizes["n_spins"]
-    width = len(betas) + 1.5
-    offsets = (np.arange(count) - (count - 1) / 2) * 0.7 / count
+def _panels(loads: int) -> list[Axes]:
+    """Two panels below each other, and a row with one for every load of spins."""
+    figure = style.figure(style.DOUBLE, 6.9 if loads else 4.6)
+    rows = ["p" * (loads or 1), "e" * (loads or 1)]
+    rows += [string.ascii_uppercase[:loads]] if loads else []
+    return list(figure.subplot_mosaic("\n".join(rows)).values())
+
+
+def _scale(axis: Axes, loads: np.ndarray) -> np.ndarray:
+    """Give an axis the scale of alpha; edges of the cells around its values."""
+    least = loads[loads > 0].min(initial=1.0)
+    to_scale = SymmetricalLogTransform(10, least, 0.5)
+    edges = style.cell_edges(to_scale.transform(loads))
+    edges = to_scale.inverted().transform(edges)
+    axis.set_xscale("symlog", linthresh=least, linscale=0.5)
+    decades = 10.0 ** np.arange(np.ceil(np.log10(least)), np.log10(loads.max()))
+    minor = np.outer(decades, np.arange(2, 10)).ravel().tolist()
+    axis.xaxis.set_major_locator(FixedLocator([0.0, *decades, loads.max()]))
+    axis.xaxis.set_minor_locator(FixedLocator(minor))
+    axis.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axis.set_xlim(edges[0], edges[-1])
+    axis.set_xlabel(ALPHA)
+    return edges
+
+
+def _phases(axis: Axes, dataset: xr.Dataset) -> None:
+    """A row of cells for every beta."""
+    betas, codes = dataset.beta.values, codes_of(dataset)
+    cmap, norm = style.phase_colours()
+    edges = _scale(axis, dataset.alpha.values), np.arange(len(betas) + 1) - 0.5
+    axis.pcolormesh(*edges, codes, cmap=cmap, norm=norm, edgecolors="white", lw=0.4)
+    style.phase_entries(axis, codes)
+    axis.set_yticks(np.arange(len(betas)), [f"{beta:g}" for beta in betas])
+    axis.set_ylabel(rf"${notes.SYMBOLS['beta']}$")
+
+
+def _exponents(axis: Axes, dataset: xr.Dataset, looks: dict[float, Any]) -> None:
+    """The largest exponent at every beta."""
+    loads = dataset.alpha.values
+    for beta, look in looks.items():
+        line = dataset.sel(beta=beta)
+        y, error = (
+            line[name].isel(exponent=0).values
+            for name in ("lyapunov", "lyapunov_stderr")
+        )
+        after = np.flatnonzero(jumps(line, "alpha", 1)[:, 0]) + 1
+        pieces = np.insert(loads, after, np.nan), np.insert(y, after, np.nan)
+        axis.plot(*pieces, color=look["color"], lw=0.7)
+        marks = style.OPEN | {"mfc": look["color"], "mew": 0}
+        words = rf"$\beta = {beta:g}$"
+        axis.errorbar(loads, y, error, ls="none", label=words, **look, **marks)
+    axis.axhline(0, color=style.BLACK, lw=0.6, zorder=0)
+    axis.set_ylabel("largest exponent (nat/token)")
+    _scale(axis, loads)
+
+
+def _motion(axis: Axes, spins: xr.Dataset, looks: dict[float, Any]) -> None:
+    """Spread in time of the attention vector against the number of spins."""
+    N = spins.n_spins.values
+    limit = N[-1] * np.array([1.6, 3.2])
     for beta in spins.beta.values.tolist():
-        simulated, i = spins.sel(beta=beta), betas.index(beta)
-        place = width * np.arange(len(loads)) + i
-        colour = style.SERIES[i % len(style.SERIES)]
-        theory = np.where(simulated.motion > LEAST, simulated.motion, np.nan)
-        axis.hlines(theory, place - 0.45, place + 0.45, color=colour, lw=1.2)
-        for k, offset in enumerate(offsets):
-            size = simulated.isel(n_spins=k)
-            marks = dict(style.OPEN, mfc=colour if k == count - 1 else "white")
-            axis.errorbar(
-                place + offset,
-                size.motion_spins,
-                size.motion_spins_stderr,
-                fmt="o",
-                color=colour,
-                **marks,
-            )
-    axis.set_yscale("log")
-    axis.set_ylim(bottom=LEAST)
-    axis.set_xlim(-1, width * len(loads) - 1.5)
-    middle = width * np.arange(len(loads)) + (len(betas) - 1) / 2
-    axis.set_xticks(middle, [f"{load:g}" for load in loads])
-    for edge in middle[1:] - width / 2:
-        axis.axvline(edge, color=style.BLACK, lw=0.6)
-    axis.set_ylabel("spread of $A$ in time")
+        at_beta, look = spins.sel(beta=beta), looks[beta]
+        theory = float(at_beta.motion)
+        marks = style.OPEN | {"mfc": look["color"], "mew": 0}
+        values = at_beta.motion_spins, at_beta.motion_spins_stderr
+        axis.errorbar(N, *values, ls="none", **look, **marks)
+        if theory > LEAST:
+            axis.hlines(theory, *limit, color=look["color"], lw=1.6)
+    axis.axvline(1.3 * N[-1], color=style.GREY, lw=0.6, ls=":")
+    axis.loglog()
+    axis.set_xlim(N[0] / 1.5, limit[-1] * 1.1)
+    axis.xaxis.set_major_locator(FixedLocator([*N.tolist(), limit.mean()]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.set_xticklabels([*(f"${scientific(n)}$" for n in N), "theory"])
+    axis.tick_params(axis="x", labelsize=7)
+    axis.set_xlabel(style.WORDS["n_spins"])

@@ -7,6 +7,7 @@ estimates share a scale, each over its own mean diagonal entry Tr U / |\Pi|: no 
 sets the size of U of gradient descent.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -96,27 +97,33 @@ def one_shot_accuracy(
     point has a circle.
     Samples have a temperature of their own, and stand side by side around their width;
     the cross is the saddle point at that temperature, with the same heads and examples.
-    A file without one of the test sets is left out of its panel.
+    Those of another number of examples have a panel of their own, over test sets.  A file
+    without one of the test sets is left out of its panel.
 
     Args:
         theories: one file, or several.
         posteriors, trained, saddle: as in `one_shot_pictures`.
-        axes: those to draw on, one for each of `SHOWN` that the theories have.
+        axes: those to draw on, one for each of `SHOWN` that the theories have, and one
+            more where there are samples of other numbers of examples.
     """
     if isinstance(theories, xr.Dataset):
         theories = [theories]
     files = [*theories] if saddle is None else [*theories, saddle]
     shown = [name for name in SHOWN if _with(theories, name)]
-    count = len(shown)
-    make = lambda: sheets.grid(2.2 * count + 0.4, 3.2, 1, count, sharey=True)
+    same = [file for file in posteriors if not _other_size(file, theories[0])]
+    others = [file for file in posteriors if _other_size(file, theories[0])]
+    count = len(shown) + bool(others)
+    columns = 2 if count == 4 else count
+    rows = count // columns
+    size = (2.2 * count + 0.4, 3.2) if rows == 1 else (style.DOUBLE, 5.4)
+    make = lambda: sheets.grid(*size, rows, columns, sharey=True)
     sheet = sheets.sheet(axes, count, make)
-    for axis, name in zip(sheet.axes, shown, strict=True):
-        with_theory = _with(files, name)
+    for axis, name in zip(sheet.axes, shown, strict=False):
         _theory(axis, _with(theories, name))
-        for number, posterior in enumerate(posteriors):
-            aside = np.exp(SPREAD * (number - (len(posteriors) - 1) / 2))
-            for file in _with([posterior], name):
-                _samples(axis, file, with_theory, aside)
+        for file, aside in zip(same, _asides(same), strict=True):
+            for of_set in _with([file], name):
+                x = of_set.width * np.exp(aside)
+                _samples(axis, of_set, _with(files, name), x, of_set.width)
         for file in _with([trained] if trained is not None else [], name):
             _descent(axis, file)
         chance_level(axis)
@@ -124,11 +131,41 @@ def one_shot_accuracy(
         axis.set_xlabel(style.WORDS["width"])
         axis.set_title(SETS[name])
         axis.margins(0.04, 0.06)
-    sheet.axes[0].set_ylabel("accuracy")
+    if others:
+        _over_sets(sheet.axes[-1], others, files, shown)
+    for axis in sheet.axes[::columns]:
+        axis.set_ylabel("accuracy")
     sheet.legend(3)
     sheet.letters()
     sheet.note(size_words(theories[0], len(theories)))
     return sheet.figure
+
+
+def _asides(files: Sequence[xr.Dataset]) -> np.ndarray:
+    """Where samples of several files stand around their place."""
+    return SPREAD * (np.arange(len(files)) - (len(files) - 1) / 2)
+
+
+def _over_sets(
+    axis: Axes,
+    posteriors: Sequence[xr.Dataset],
+    files: Sequence[xr.Dataset],
+    shown: Sequence[str],
+) -> None:
+    """Samples and their saddle points over the test sets."""
+    for i, name in enumerate(shown):
+        for file, aside in zip(posteriors, _asides(posteriors), strict=True):
+            for of_set in _with([file], name):
+                at = xr.full_like(of_set.width, i)
+                _samples(axis, of_set, _with(files, name), at + aside, at)
+    chance_level(axis)
+    axis.set_xticks(range(len(shown)), [re.split("[ ,]", SETS[n])[0] for n in shown])
+    axis.set_xlim(-0.5, len(shown) - 0.5)
+    widths = np.unique(np.concatenate([np.ravel(file.width) for file in posteriors]))
+    sizes = np.unique([file.sizes["example"] for file in posteriors])
+    values = lambda x: ", ".join(f"{v:g}" for v in x)
+    axis.set_title(f"samples, $N = {values(widths)}$, $P = {values(sizes)}$")
+    axis.set_xlabel("test set")
 
 
 def _with(files: Sequence[xr.Dataset], name: str) -> list[xr.Dataset]:
@@ -186,15 +223,24 @@ def _ends(
 
 
 def _samples(
-    axis: Axes, posterior: xr.Dataset, theories: Sequence[xr.Dataset], aside: float
+    axis: Axes,
+    posterior: xr.Dataset,
+    theories: Sequence[xr.Dataset],
+    place: xr.DataArray,
+    own_place: xr.DataArray,
 ) -> None:
-    """Points of a posterior, and crosses of the saddle point they belong to."""
+    """Points of a posterior, and crosses of the saddle point they belong to.
+
+    Args:
+        place, own_place: of the points, and of the crosses, by width.
+    """
     method = sampled_by(posterior)
     colour, marker = look(method)
     label = named(method) + _other_size(posterior, theories[0])
+    posterior = posterior.assign(place=place, own_place=own_place)
     sampled = _flat(posterior)
     axis.errorbar(
-        aside * sampled.width,
+        sampled.place,
         sampled.accuracy_sets,
         sampled.accuracy_sets_stderr,
         fmt=marker,
@@ -212,12 +258,11 @@ def _samples(
         return
     same_problem = _flat(same_problem)
     both = np.intersect1d(same_problem.point, sampled.point)
-    same_problem = same_problem.sel(point=both)
     taken = axis.get_legend_handles_labels()[1]
     label = "saddle point of these samples"
     axis.plot(
-        same_problem.width,
-        same_problem.accuracy_sets,
+        sampled.own_place.sel(point=both),
+        same_problem.accuracy_sets.sel(point=both),
         "x",
         color=style.BLACK,
         ms=4,

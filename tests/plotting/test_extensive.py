@@ -94,8 +94,8 @@ def test_spins_stop_to_retrieve_beside_the_lines_of_their_context(loads):
     assert "24 samples" in warm.figure.get_supxlabel()
 
 
-def test_spins_with_crosstalk_have_a_panel_of_their_own():
-    """A slot for every alpha and beta, with a bar of theory where it moves."""
+def test_spins_with_crosstalk_have_a_panel_for_every_load():
+    """Against their number, with a bar of theory at the right where it moves."""
     phases, over = storage.read(KEPT / "crosstalk-laptop.h5"), ("alpha", "beta")
     theory = np.array([[0.1, 0.2], [0.0, 0.3]])
     both = np.stack([theory + 0.1, theory + 0.01], -1)
@@ -108,19 +108,41 @@ def test_spins_with_crosstalk_have_a_panel_of_their_own():
         {"alpha": [0.01, 0.05], "beta": [1.255, 1.4], "n_spins": [3000, 12000]},
         {"window": [4000, 6000]},
     )
-    rows, lines, motion = plotting.phases_against_load(phases, spins).axes
-    assert rows.get_xlim() == lines.get_xlim() != motion.get_xlim()
-    for i, beta in enumerate((1.255, 1.4)):
-        few, many = (x[0] for x in motion.containers[2 * i : 2 * i + 2])
-        np.testing.assert_array_equal(few.get_ydata(), both[:, i, 0])
-        np.testing.assert_array_equal(many.get_ydata(), both[:, i, 1])
-        bars = motion.collections[3 * i].get_segments()
-        drawn = [bar for bar in bars if np.ndim(bar) == 2]
-        assert [bar[0, 1] for bar in drawn] == [x for x in theory[:, i] if x]
-        left, right = drawn[0][:, 0]
-        assert left < few.get_xdata()[0] < many.get_xdata()[0] < right
-        same = phases.beta.values.tolist().index(beta)
-        assert many.get_color() == lines.containers[same][0].get_color()
+    _, lines, *motion = plotting.phases_against_load(phases, spins).axes
+    for k, axis in enumerate(motion):
+        assert axis.get_ylim() == motion[0].get_ylim()
+        markers = [container[0] for container in axis.containers]
+        for i, (beta, marker) in enumerate(zip((1.255, 1.4), markers, strict=True)):
+            np.testing.assert_array_equal(marker.get_xdata(), [3000, 12000])
+            np.testing.assert_array_equal(marker.get_ydata(), both[k, i])
+            same = phases.beta.values.tolist().index(beta)
+            of_exponents = lines.containers[same][0]
+            assert marker.get_marker() == of_exponents.get_marker()
+            np.testing.assert_array_equal(marker.get_color(), of_exponents.get_color())
+        bars = [
+            x.get_segments()[0] for x in axis.collections if len(x.get_paths()) == 1
+        ]
+        drawn = [bar for bar in bars if np.ptp(bar[:, 1]) == 0]
+        assert [bar[0, 1] for bar in drawn] == [x for x in theory[k] if x]
+        assert all(bar[0, 0] > 12000 for bar in drawn)
+
+
+def test_loads_are_to_scale_and_lines_join_those_of_one_phase():
+    phases = storage.read(KEPT / "crosstalk-laptop.h5")
+    rows, lines = plotting.phases_against_load(phases).axes
+    edges = rows.collections[0].get_coordinates()[0, :, 0]
+    loads = phases.alpha.values
+    assert (edges[:-1] < loads).all() and (loads < edges[1:]).all()
+    np.testing.assert_allclose(edges[-3], np.sqrt(0.3 * 0.35))  # half way in decades
+    assert rows.get_xscale() == lines.get_xscale() == "symlog"
+    joined = [line for line in lines.lines if line.get_linestyle() == "-"]
+    for line, beta in zip(joined, phases.beta.values, strict=False):
+        codes = phases.phase.sel(beta=beta).values
+        x = np.ma.filled(line.get_xdata(), np.nan)
+        for one, other in zip(x, x[1:]):
+            if np.isfinite(one) and np.isfinite(other):
+                ends = np.searchsorted(loads, [one, other])
+                assert codes[ends[0]] == codes[ends[1]]
 
 
 def test_many_points_are_spread_over_pages(growing):

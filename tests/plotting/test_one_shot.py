@@ -206,6 +206,26 @@ def test_samples_of_other_data_stand_beside_a_saddle_point_of_their_own(
     np.testing.assert_allclose(image.get_array(), U / np.trace(U) * 16)
 
 
+def test_samples_of_other_data_have_a_panel_over_test_sets(theories, sampled):
+    """So that they are not read as a refutation of curves of more examples."""
+    saddle = theory_of(7).isel(width=[0], temperature=1)
+    few = sampled.isel(example=slice(20))
+    for file in (saddle, few):
+        file.attrs |= of_network(1, n_train=20)
+    *curves, own = plotting.one_shot_accuracy(theories, [few], saddle=saddle).axes
+    assert len(curves) == 3 and not any(axis.containers for axis in curves)
+    for i, (points, name) in enumerate(zip(own.containers, one_shot.SHOWN)):
+        np.testing.assert_array_equal(points[0].get_xdata(), [i])
+        drawn = points[0].get_ydata()
+        np.testing.assert_array_equal(drawn, few.accuracy_sets.sel(test_set=name))
+    crosses = [line.get_ydata()[0] for line in own.lines if line.get_marker() == "x"]
+    expected = saddle.accuracy_sets.sel(test_set=list(one_shot.SHOWN))[0]
+    np.testing.assert_array_equal(crosses, expected)
+    assert "$P = 20$" in own.get_title()
+    names = [text.get_text() for text in own.get_xticklabels()]
+    assert names == ["Omniglot", "FashionMNIST", "MNIST"]
+
+
 def test_a_single_training_has_no_error(theories):
     axis = plotting.one_shot_accuracy(theories[:1]).axes[0]
     mean, error = one_shot.over_trainings([theories[0].accuracy_chosen])
