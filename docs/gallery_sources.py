@@ -310,10 +310,13 @@ SWEEP = (
 )
 UP, DOWN = (Study(f"analysis/sweep_{way}.toml", SWEEP) for way in ("up", "down"))
 BETAS = "parameters.beta=[0.5, 1.0, 1.4]"
-THEORY = Study("analysis/demo_theory.toml", (BETAS,))
+THEORY = Study("analysis/demo_theory.toml", (BETAS, "parameters.gamma=10.0"))
 SIMULATION = Study(
     "simulations/demo_simulation.toml",
-    (BETAS, "run.runs=300", "run.n_spins=[300000, 30000000, 3000000000]"),
+    (
+        *(BETAS, "parameters.gamma=10.0"),
+        *("run.runs=5000", "run.n_spins=[15000, 60000, 300000, 3000000]"),
+    ),
 )
 AGREEMENT = Comparison(THEORY, SIMULATION, "agreement.h5")
 INDICATORS = Analysis(
@@ -321,12 +324,13 @@ INDICATORS = Analysis(
     ("--length", "500", "--points", "4000", "--runs", "2"),
 )
 SADDLE = Study(
-    "analysis/hidden_markov.toml", ("network.width=[10, 30, 50, 100, 300, 1000]",)
+    "analysis/hidden_markov.toml",
+    ("network.width=[10, 15, 20, 30, 50, 100, 300, 1000]",),
 )
 EXACT = Study(
     "simulations/hidden_markov_exact.toml",
     (
-        "network.width=[10, 30]",
+        "network.width=[10, 15, 20, 30, 100]",
         "run.draws=200",
         "run.warmup=200",
         "run.chains=2",

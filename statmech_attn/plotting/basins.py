@@ -124,7 +124,8 @@ def draw_sweeps(
         colour: of the samples.
     """
     name = str(dataset.differ.dims[0])
-    look: Any = {"ms": 1.6, "mew": 0, "color": colour, "rasterized": True}
+    size = style.dot(dataset.sizes[name], 1.6)
+    look: Any = {"ms": size, "mew": 0, "color": colour, "rasterized": True}
     ranges = []
     for axis, way in zip(axes, ("up", "down"), strict=True):
         y = dataset[f"strobe_{way}"].transpose(name, ...).values

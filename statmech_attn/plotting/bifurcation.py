@@ -117,7 +117,8 @@ def bifurcation_samples(
     name = one_parameter(dataset)
     sheet = sheets.single(ax, style.DOUBLE, 2.9)
     (axis,) = sheet.axes
-    look: Any = {"ms": _size(dataset), "mew": 0, "ls": "none", "marker": "."}
+    size = style.dot(dataset.sizes[name], 0.9)
+    look: Any = {"ms": size, "mew": 0, "ls": "none", "marker": "."}
     if strobe is None:
         strobe = not (section and _crossings_alone(dataset))
     requested = {"strobe": strobe, "section": section}
@@ -136,11 +137,6 @@ def bifurcation_samples(
     sheet.legend()
     sheet.note(notes.network(dataset))
     return sheet.figure
-
-
-def _size(dataset: xr.Dataset) -> float:
-    """Size of a dot."""
-    return float(np.clip(300 / dataset.sizes[one_parameter(dataset)], 0.9, 2.5))
 
 
 def _samples(dataset: xr.Dataset) -> dict[str, str]:

@@ -4,8 +4,11 @@ r"""Finite networks against the theory, and agreement in standard errors.
 there is one; `agreement` takes a comparison file (docs/hdf5.md).  With
 $\sigma_1 = \sqrt N \sigma_N$ the linear-noise spread at N = 1, a comparison file gives
 
-    s_N / \sigma_1        = ratio / \sqrt N             spread over runs
-    \Delta_N / \sigma_1   = z ratio / \sqrt{N R}        mean of R runs minus theory
+    s_N / \sigma_1                  = ratio / \sqrt N    spread over runs
+    \Delta_N \sqrt{N R} / \sigma_1  = z ratio           mean of R runs minus theory
+
+The second is in sampling errors of the mean: 1 without a bias, and as $N^{-1/2}$ above
+where a bias of order 1/N is larger than these.
 """
 
 import numpy as np
@@ -187,8 +190,9 @@ def agreement(
     """Differences in standard errors by beta; spread and bias against N.
 
     An N without any step in the linear regime, where nothing is compared, is left out.
-    The line of slope -1 stands where a bias was resolved and its exponent fitted.  A
-    file with the entropy production has its difference in a fourth panel.
+    Differences are 1 in sampling errors where there is no bias; the line of slope -1/2
+    stands where one was resolved and its exponent fitted.  A file with the entropy
+    production has its difference in a fourth panel.
 
     Args:
         dataset: a result of kind `comparison`.
@@ -218,10 +222,12 @@ def agreement(
         _produced(axis, whole, colours)
     spread, bias = lower
     spread.legend(loc="upper right", handletextpad=0.4, labelspacing=0.3)
-    bias.legend(loc="lower left", handletextpad=0.4)
+    bias.legend(loc="lower right", handletextpad=0.4)
     symbol = style.OVERLAPS.get(observable, observable)
     spread.set_ylabel(rf"spread over runs, $s_N[{symbol}]/\sigma_1$")
-    bias.set_ylabel(rf"difference to theory, $|\Delta_N[{symbol}]|/\sigma_1$")
+    bias.set_ylabel(rf"difference to theory $|\Delta_N[{symbol}]|$ / sampling error")
+    bias.set_yscale("linear")
+    bias.set_ylim(0, 1.15 * max(bias.get_ylim()[1], 1.5))
     sheet.letters()
     runs = f"{int(dataset.attrs['runs'])} runs"
     sheet.note(notes.joined(runs, notes.network(dataset)))
@@ -235,19 +241,17 @@ def _guides(axis: Axes, dataset: xr.Dataset, values, bias_slope) -> None:
     if values.name == "spread":
         axis.plot(n, n**-0.5, color=style.BLACK, label="$N^{-1/2}$", **line)
         return
-    sampling = 1 / np.sqrt(n * dataset.attrs["runs"])
-    axis.plot(n, sampling, color=style.BLACK, ls=":", label="sampling error", **line)
-    _inverse(axis, values.where(bias_slope.notnull()))
+    axis.axhline(1, color=style.BLACK, ls=":", label="no bias", **line)
+    _power(axis, values.where(bias_slope.notnull()), 0.5, "$N^{-1/2}$")
 
 
-def _inverse(axis: Axes, resolved: xr.DataArray) -> None:
-    """A line of slope -1 from the median of the biases at the smallest N."""
+def _power(axis: Axes, resolved: xr.DataArray, exponent: float, words: str) -> None:
+    """A power of 1/N from the median of the biases at the smallest N."""
     present = np.flatnonzero(resolved.notnull().any("beta").values)
     if present.size:
         n = resolved.n_spins.values[present[0] :].astype(float)
-        guide = np.nanmedian(resolved.isel(n_spins=present[0])) * n[0] / n
-        look = {"color": style.GREY, "lw": 0.7, "zorder": 0}
-        axis.plot(n, guide, label="$N^{-1}$", **look)
+        guide = np.nanmedian(resolved.isel(n_spins=present[0])) * (n[0] / n) ** exponent
+        axis.plot(n, guide, label=words, color=style.GREY, lw=0.7, zorder=0)
 
 
 def _produced(axis: Axes, dataset: xr.Dataset, colours) -> None:
@@ -266,7 +270,8 @@ def _produced(axis: Axes, dataset: xr.Dataset, colours) -> None:
             color=colour,
         )
     axis.loglog()
-    _inverse(axis, sizes.where(dataset.entropy_production_bias_slope.notnull()))
+    resolved = sizes.where(dataset.entropy_production_bias_slope.notnull())
+    _power(axis, resolved, 1.0, "$N^{-1}$")
     axis.set_xlim(values[0] / 2.5, values[-1] * 2.5)
     axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_xlabel(style.WORDS["n_spins"])
@@ -277,14 +282,15 @@ def _produced(axis: Axes, dataset: xr.Dataset, colours) -> None:
 
 
 def scaled(dataset: xr.Dataset, observable: str) -> xr.Dataset:
-    """Spread and bias in units of the linear-noise spread at N = 1, (n_spins, beta).
+    """Spread over the linear-noise spread at N = 1, and bias in sampling errors.
 
-    Root mean squares over the steps and patterns that count at every N that has any:
-    steps in the linear regime whose spread stands above rounding.
+    Both are (n_spins, beta).  Root mean squares over the steps and patterns that count
+    at every N that has any: steps in the linear regime whose spread stands above
+    rounding.
     """
     ratio = dataset[f"{observable}_spread_ratio"]
     size = dataset.n_spins.astype(float)
-    bias = dataset[f"{observable}_z"] * ratio / np.sqrt(size * dataset.attrs["runs"])
+    bias = dataset[f"{observable}_z"] * ratio
     counts = dataset.linear & np.isfinite(ratio)
     takes_part = counts.any(["time", "pattern"])
     common = (counts | ~takes_part).all("n_spins")

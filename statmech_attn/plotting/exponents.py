@@ -97,7 +97,7 @@ def draw_pieces(
     axis.fill_between(x, y - error, y + error, color=shade, alpha=0.35, lw=0)
     axis.plot(x, y, color=shade, lw=0.7, ls=dash, zorder=zorder)
     alone = isolated(y)
-    axis.plot(x[alone], y[alone], ".", color=shade, ms=1.8, mew=0)
+    axis.plot(x[alone], y[alone], ".", color=shade, ms=style.dot(len(x), 2.6), mew=0)
 
 
 def in_words(index: str, exponents: xr.DataArray) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from statmech_attn.bpkr import estimates
 from statmech_attn.comparison import sampled_by
@@ -36,6 +36,7 @@ SIZES = {
     "N_0": "input dimension $N_0$",
     "n_paths": r"paths $|\Pi|$",
 }
+FEW = 6  # widths that are all named on their axis
 EXAMPLES = 25  # shown of either end of the training set
 COLUMNS = 6  # of kernels side by side, at most
 NAME_HEIGHT = 0.05  # of a line of small print, over the height of a panel
@@ -314,7 +315,8 @@ def path_kernels(
     """Kernels of the single paths, of the GP limit and at one N, on some examples.
 
     Shown are the first and the last examples of the training set, that is of class +
-    and class -; every panel has its own scale, the entries' 2nd to 98th percentile.
+    and class -, each in the order of the first eigenvector of the kernel at that N.
+    All panels have one scale of colours: kernels are over their mean diagonal entry.
 
     Args:
         dataset: a result of kind `order-parameter`.
@@ -323,33 +325,26 @@ def path_kernels(
     """
     dataset = _one_temperature(dataset)
     width = float(dataset.width[0]) if width is None else width
-    P = dataset.sizes["example"]
-    per_class = min(EXAMPLES, P // 2)
-    shown = np.r_[0:per_class, P - per_class : P]
+    at_width = dataset.kernel.sel(width=width).values
     panels = [
         (f"path {name}", kernel)
         for name, kernel in zip(dataset.path_1.values, dataset.path_kernel.values)
     ]
-    panels += [
-        ("GP limit", dataset.kernel_gp.values),
-        (f"$N = {width:g}$", dataset.kernel.sel(width=width).values),
-    ]
+    panels += [("GP limit", dataset.kernel_gp.values), (f"$N = {width:g}$", at_width)]
+    shown = _in_order(at_width)
+    parts = [kernel[shown] / np.mean(np.diag(kernel)) for _, kernel in panels]
+    per_class = len(parts[0]) // 2
+    off = np.concatenate([part[~np.eye(len(part), dtype=bool)] for part in parts])
+    low, high = np.percentile(off, (2, 98))
     halves = -(-len(panels) // 2) if len(panels) > 4 else len(panels)
     columns = min(halves, COLUMNS)
     rows = -(-len(panels) // columns)
-    size = 1.85 * columns, 1.95 * rows + 0.25
+    size = 1.75 * columns + 0.7, 1.95 * rows + 0.25
     make = lambda: sheets.grid(*size, rows, columns, len(panels))
     sheet = sheets.sheet(axes, len(panels), make)
-    for place, (axis, (title, kernel)) in enumerate(
-        zip(sheet.axes, panels, strict=True), start=1
-    ):
-        part = kernel[np.ix_(shown, shown)]
-        off = part[~np.eye(len(part), dtype=bool)]
-        low, high = np.percentile(off, (2, 98))
+    image = None
+    for axis, (title, _), part in zip(sheet.axes, panels, parts, strict=True):
         image = axis.imshow(part, vmin=low, vmax=high, interpolation="nearest")
-        bar = sheet.figure.colorbar(image, ax=axis, shrink=0.8, pad=0.03)
-        if place % columns == 0 or place == len(panels):
-            bar.set_label(r"kernel $K_{\mu\nu}$")
         axis.set_title(title)
         axis.set_xticks(
             [per_class / 2 - 0.5, 1.5 * per_class - 0.5], ["class +", "class −"]
@@ -358,10 +353,30 @@ def path_kernels(
         axis.tick_params(length=0)
         for line in (axis.axhline, axis.axvline):
             line(per_class - 0.5, color="white", lw=0.6)
+    sheet.figure.colorbar(
+        image,  # type: ignore
+        ax=sheet.axes,
+        shrink=0.6,
+        pad=0.02,
+        extend="both",
+        label=r"$K_{\mu\nu} \, / \, (\mathrm{Tr}\, K / P)$",
+    )
     sheet.letters()
-    scale = "colours from the 2nd to the 98th percentile of each panel"
-    sheet.note(notes.joined(scale, notes.task(dataset)))
+    scale = "colours from the 2nd to the 98th percentile"
+    order = "examples in the order of the first eigenvector of the last panel"
+    sheet.note(notes.joined(scale, order, notes.task(dataset)))
     return sheet.figure
+
+
+def _in_order(kernel: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Rows and columns of some examples of either class, by the first eigenvector."""
+    P = len(kernel)
+    per_class = min(EXAMPLES, P // 2)
+    shown = np.r_[0:per_class, P - per_class : P]
+    _, vectors = np.linalg.eigh(kernel[np.ix_(shown, shown)])
+    classes = np.repeat([0, 1], per_class)
+    shown = shown[np.lexsort((-np.abs(vectors[:, -1]), classes))]
+    return np.ix_(shown, shown)
 
 
 @picture("finite_width", "comparison", pages=temperatures)
@@ -387,9 +402,13 @@ def finite_width(comparison: xr.Dataset, *, axes: Given = None) -> Figure:
         )
     axes[0].set_yscale("symlog", linthresh=1.0)
     several = comparison.sizes["width"] > 1
-    if np.isfinite(comparison.U_1_rms).any():
-        axes[1].set_yscale("log" if several else "linear")
-    else:
+    resolved = np.isfinite(comparison.U_1_rms).any("estimate").values
+    if resolved.any() and several:
+        axes[1].set_yscale("log")
+        axes[1].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes[1].yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+        axes[1].yaxis.set_minor_formatter(NullFormatter())
+    elif not resolved.any():
         axes[1].text(
             0.5, 0.5, "none is resolved", ha="center", transform=axes[1].transAxes
         )
@@ -402,15 +421,18 @@ def finite_width(comparison: xr.Dataset, *, axes: Given = None) -> Figure:
         axis.margins(0.05, 0.06)
         if several:
             axis.set_xscale("log")
-        else:
-            (width,) = comparison.width.values
-            axis.set_xticks([width], [f"{width:g}"])
+        if comparison.sizes["width"] <= FEW:
+            widths = comparison.width.values
+            axis.set_xticks(widths, [f"{width:g}" for width in widths])
+            axis.xaxis.set_minor_locator(NullLocator())
     low, high = axes[0].get_xlim()
     axes[0].set_xlim(low / (high / low) ** 0.25, high)  # room for names
     _entry_names(axes[0], comparison.sel(estimate="saddle"), chosen)
     sheet.legend(of=slice(2, 3))
     sheet.letters()
-    sheet.note(notes.task(comparison))
+    others = ", ".join(f"{width:g}" for width in comparison.width.values[~resolved])
+    words = f"(b) no difference is resolved at $N = {others}$" if others else ""
+    sheet.note(notes.joined(words, notes.task(comparison)))
     return sheet.figure
 
 

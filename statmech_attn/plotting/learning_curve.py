@@ -135,4 +135,5 @@ def _peak(axis: Axes, dataset: xr.Dataset) -> None:
         axis.xaxis.set_major_formatter(ScalarFormatter())
         axis.xaxis.set_minor_formatter(NullFormatter())
     if "rank" in dataset and P[0] <= (rank := float(dataset["rank"])) <= P[-1]:
-        axis.axvline(rank, color=style.GREY, lw=0.6, ls=":", zorder=0)
+        words = r"$P = |\Pi| N_0$"
+        axis.axvline(rank, color=style.GREY, lw=0.8, ls=":", zorder=0, label=words)

@@ -97,8 +97,8 @@ def one_shot_accuracy(
     point has a circle.
     Samples have a temperature of their own, and stand side by side around their width;
     the cross is the saddle point at that temperature, with the same heads and examples.
-    Those of another number of examples have a panel of their own, over test sets.  A file
-    without one of the test sets is left out of its panel.
+    Those of another number of examples have a panel of their own, over test sets.
+    A file without one of the test sets is left out of its panel.
 
     Args:
         theories: one file, or several.

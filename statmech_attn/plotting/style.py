@@ -234,6 +234,16 @@ def floors(axis: Axes, values) -> None:
     axis.hlines(values, places - 0.38, places + 0.38, color=BLACK, lw=1, label="floor")
 
 
+def dot(count: int, least: float) -> float:
+    """Size of a dot where so many stand side by side, readable where they are few.
+
+    Example:
+        >>> dot(20, 0.9), dot(1000, 0.9)
+        (4.0, 0.9)
+    """
+    return float(np.clip(300 / count, least, 4.0))
+
+
 def is_light(colour: str) -> bool:
     """Whether black is easier to read on a colour than white.
 

@@ -58,7 +58,10 @@ def test_spread_falls_as_the_root_of_n_and_bias_as_its_inverse(agreeing):
     found = scaled(agreeing, "A")
     n = agreeing.n_spins.values
     np.testing.assert_allclose(found.spread.sel(beta=1.2), 1 / np.sqrt(n))
-    np.testing.assert_allclose(found.bias.sel(beta=1.2), 5 / 3 / n)
+    runs = agreeing.attrs["runs"]
+    np.testing.assert_allclose(found.bias.sel(beta=1.2), 5 / 3 * np.sqrt(runs / n))
+    wider = agreeing.assign(A_spread_ratio=2 * agreeing.A_spread_ratio)
+    np.testing.assert_allclose(scaled(wider, "A").bias, 2 * found.bias)
 
 
 def test_an_n_without_linear_steps_does_not_hide_the_others(agreeing):
@@ -66,7 +69,8 @@ def test_an_n_without_linear_steps_does_not_hide_the_others(agreeing):
     agreeing["linear"][0] = False
     found = scaled(agreeing, "A")
     assert np.isnan(found.bias.values[0]).all()
-    np.testing.assert_allclose(found.bias.values[1], 5 / 3 / 90_000)
+    of_sampling = np.sqrt(agreeing.attrs["runs"] / 90_000)
+    np.testing.assert_allclose(found.bias.values[1], 5 / 3 * of_sampling)
 
 
 def test_agreement_draws_thresholds_and_guides(agreeing):
@@ -75,12 +79,16 @@ def test_agreement_draws_thresholds_and_guides(agreeing):
     assert level["allowed"][0] == 5.0
     assert level[r"allowed, $N \to \infty$"][0] == 4.0
     n = agreeing.n_spins.values
-    guide = {str(x.get_label()): x.get_ydata() for x in (*spread.lines, *bias.lines)}
-    np.testing.assert_allclose(guide["$N^{-1/2}$"], n**-0.5)
-    np.testing.assert_allclose(guide["$N^{-1}$"], 5 / 3 / n)
-    np.testing.assert_allclose(guide["sampling error"], 0.1 * n**-0.5)
-    assert spread.get_xscale() == spread.get_yscale() == "log"
-    assert "N" in spread.get_xlabel() and r"\sigma_1" in bias.get_ylabel()
+    of_spread, of_bias = (
+        {str(line.get_label()): line.get_ydata() for line in axis.lines}
+        for axis in (spread, bias)
+    )
+    np.testing.assert_allclose(of_spread["$N^{-1/2}$"], n**-0.5)
+    expected = 5 / 3 * np.sqrt(agreeing.attrs["runs"] / n)
+    np.testing.assert_allclose(of_bias["$N^{-1/2}$"], expected)
+    np.testing.assert_allclose(of_bias["no bias"], 1)
+    assert spread.get_xscale() == spread.get_yscale() == bias.get_xscale() == "log"
+    assert bias.get_ylim()[0] == 0 and "sampling error" in bias.get_ylabel()
 
 
 def test_entropy_production_has_a_panel_with_the_power_of_a_resolved_bias(agreeing):
@@ -119,17 +127,17 @@ def test_an_n_that_is_compared_nowhere_is_in_no_panel_and_no_legend(agreeing):
     axes = plotting.agreement(agreeing).axes
     words = [text.get_text() for text in axes[0].get_legend().get_texts()]
     assert not any("900" in word.replace("90 000", "") for word in words)
-    for axis in axes[1:]:
-        assert all(np.min(line.get_xdata()) > 900 for line in axis.lines)
+    drawn = [x for axis in axes[1:] for x in axis.lines if x.get_label() != "no bias"]
+    assert all(np.min(line.get_xdata()) > 900 for line in drawn)
 
 
 def test_no_slope_is_drawn_for_a_bias_that_was_not_resolved(agreeing):
     lines = lambda dataset: [
         str(line.get_label()) for line in plotting.agreement(dataset).axes[2].lines
     ]
-    assert "$N^{-1}$" in lines(agreeing)
+    assert "$N^{-1/2}$" in lines(agreeing)
     unresolved = agreeing.assign(A_bias_slope=agreeing.A_bias_slope * np.nan)
-    assert "$N^{-1}$" not in lines(unresolved)
+    assert "$N^{-1/2}$" not in lines(unresolved)
 
 
 def test_a_step_below_rounding_at_one_n_is_left_out_at_all(agreeing):
