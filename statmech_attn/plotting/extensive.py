@@ -290,7 +290,8 @@ def capacities(
     columns = min(len(others), 3)
     rows = -(-len(others) // columns)
     width = style.SINGLE if columns == 1 else style.DOUBLE
-    make = lambda: sheets.grid(width, 2.5 * rows + 0.4, rows, columns, len(others))
+    size, shape = (width, 2.5 * rows + 0.4), (rows, columns, len(others))
+    make = lambda: sheets.grid(*size, *shape, sharey=True)
     sheet = sheets.sheet(axes, len(others), make)
     for axis, other in zip(sheet.axes, others, strict=True):
         point = dataset.sel({across: other})
@@ -314,19 +315,20 @@ def capacities(
             words = f"${notes.SYMBOLS[across]} = {notes.number(other)}$"
             axis.set_title(words, loc="right", pad=2.5)
         axis.set_xlabel(style.WORDS["gamma"] if along == "gamma" else TEMPERATURE)
+        axis.margins(0.08, 0.08)
+    for axis in sheet.axes[::columns]:
         axis.set_ylabel(r"capacity $\alpha_c$")
-        axis.margins(0.05, 0.08)
     sheet.letters()
-    size = ""
+    words = ""
     if spins is not None:
         tokens = f"{spins.attrs['steps']} tokens"
         last, dark = sheet.axes[-1], style.DARK
         last.plot([], [], "o", mfc="none", ms=3.4, color=dark, label="spins")
         last.plot([], [], "_", ms=7, color=dark, label=f"theory, {tokens}")
-        size = f"{_sizes(spins)}, {tokens}"
+        words = f"lines: limit of many tokens; {_sizes(spins)}, {tokens}"
     sheet.legend(7 if columns > 1 else 4)
     single = dataset.squeeze([across]) if len(others) == 1 else dataset
-    sheet.note(_note(single, size))
+    sheet.note(_note(single, words))
     return sheet.figure
 
 

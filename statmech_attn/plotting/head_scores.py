@@ -106,7 +106,7 @@ def heads_together(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """
     sheet = sheets.single(ax, style.SINGLE, 3.0)
     (axis,) = sheet.axes
-    image = axis.imshow(dataset.U_by_head, cmap="viridis", vmin=0, vmax=1)
+    image = axis.imshow(dataset.U_by_head, vmin=0, vmax=1)
     bar = sheet.figure.colorbar(image, ax=axis, shrink=0.75, pad=0.03)
     bar.set_label(r"$\sum |U_{\pi\pi^\prime}|$ over the largest")
     style.matrix_ticks(axis, dataset.attention_head.values)
