@@ -41,8 +41,8 @@ def unstable_cycles(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     second.xaxis.set_major_locator(MaxNLocator(integer=True))
     for axis in sheet.axes:
         axis.margins(0.05)
-    sheet.legend(of=slice(1))
     sheet.letters()
+    sheet.note("colours: periods, as in (b)")
     return sheet.figure
 
 
@@ -57,7 +57,6 @@ def _points(axis: Axes, dataset: xr.Dataset, period: int, colour) -> None:
         ms=2 + 6 / period,
         mew=0,
         zorder=2 + 1 / period,
-        label=f"period {period}",
     )
 
 
