@@ -393,6 +393,7 @@ def extensive_agreement(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     errors.set_ylim(0, 1.15 * max(allowed, float(dataset.largest_z.max())))
     sizes.set_ylabel("root mean square")
     sizes.set_yscale("log")
+    style.log_ticks(sizes.yaxis)
     for axis in sheet.axes:
         axis.set_xscale("log")
         axis.set_xlim(N[0] / 1.5, N[-1] * 1.5)

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 
 from statmech_attn.bpkr import estimates
 from statmech_attn.comparison import sampled_by
@@ -405,9 +405,7 @@ def finite_width(comparison: xr.Dataset, *, axes: Given = None) -> Figure:
     resolved = np.isfinite(comparison.U_1_rms).any("estimate").values
     if resolved.any() and several:
         axes[1].set_yscale("log")
-        axes[1].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes[1].yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-        axes[1].yaxis.set_minor_formatter(NullFormatter())
+        style.log_ticks(axes[1].yaxis)
     elif not resolved.any():
         axes[1].text(
             0.5, 0.5, "none is resolved", ha="center", transform=axes[1].transAxes

@@ -6,7 +6,6 @@ Takes data sets of kind `learning-curve` (docs/hdf5.md) at one width and tempera
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from statmech_attn.plotting import learning, notes, sheets, style
 from statmech_attn.plotting.registry import has, picture, points
@@ -131,9 +130,7 @@ def _peak(axis: Axes, dataset: xr.Dataset) -> None:
     P = dataset.examples.values
     if P[-1] >= WIDE * P[0]:
         axis.set_xscale("log")
-        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.xaxis.set_major_formatter(ScalarFormatter())
-        axis.xaxis.set_minor_formatter(NullFormatter())
+        style.log_ticks(axis.xaxis)
     if "rank" in dataset and P[0] <= (rank := float(dataset["rank"])) <= P[-1]:
         words = r"$P = |\Pi| N_0$"
         axis.axvline(rank, color=style.GREY, lw=0.8, ls=":", zorder=0, label=words)

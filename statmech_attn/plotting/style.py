@@ -15,9 +15,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import rcsetup
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import BoundaryNorm, ListedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from statmech_attn.dynamics import PHASES
 from statmech_attn.storage import replaced, require_replaceable
@@ -232,6 +234,13 @@ def floors(axis: Axes, values) -> None:
     """
     places = np.arange(len(values))
     axis.hlines(values, places - 0.38, places + 0.38, color=BLACK, lw=1, label="floor")
+
+
+def log_ticks(axis: Axis) -> None:
+    """Numbers at 1, 2 and 5 times powers of ten, where an axis has few decades."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def dot(count: int, least: float) -> float:
