@@ -3,7 +3,7 @@
     python analysis/one_shot_numbers.py                       the kept ones
     python analysis/one_shot_numbers.py --data results --size paper
 
-Prints the tables of docs/validation.md, from the files that the figure scripts
+Prints the tables of docs/validation_learning.md, from the files that the figure scripts
 paper_figs/one_shot*.py draw.  Errors are standard errors over the trainings.
 """
 

@@ -5,7 +5,7 @@ python benchmarks/nonlinear_kernels.py [--widths 20 50 100] [--activation relu e
 A network of one layer with two heads and a nonlinear block after the attention learns P
 noisy labels of a nonlinear teacher, which attends by the first head alone.  Columns are
 rms differences from NUTS on a test set, over the rms of f there: of the mean predictor
-at the saddle point of docs/theory/bpkr.md, section 11, and of the GP limit; the same of
+at the saddle point of docs/theory/bpkr_weights.md, 11, and of the GP limit; the same of
 U_1, over its largest entry; and mean squared test errors.  Monte Carlo errors are taken
 off the differences; ± is one standard error.
 """

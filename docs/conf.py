@@ -38,6 +38,7 @@ exclude_patterns = ["build", "**/GALLERY_HEADER.rst"]
 html_theme = "furo"
 html_title = f"statmech_attn {release}"
 html_show_copyright = False
+html_split_index = True  # a page for every letter
 html_theme_options = {"navigation_with_keys": True}
 html_static_path = ["static"]
 html_css_files = ["site.css"]

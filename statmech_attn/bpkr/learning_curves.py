@@ -1,4 +1,4 @@
-r"""Learning curves: one network on more and more examples (docs/theory/bpkr.md, 10).
+r"""Learning curves: a network on ever more examples (docs/theory/bpkr_weights.md, 10).
 
 P                 (sizes,)                   numbers of examples     `examples`
 Y - <f>           mean square on a test set  of every estimate       `error`

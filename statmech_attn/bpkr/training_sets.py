@@ -1,4 +1,4 @@
-r"""Training sets of several sizes in arrays of one shape (docs/theory/bpkr.md, 10).
+r"""Training sets of several sizes in equal arrays (docs/theory/bpkr_weights.md, 10).
 
 All numbers of examples have one shape, and so one compiled program.  An example beyond
 the first P has infinite noise: it tells nothing of f.  Input and label zero at the

@@ -1,4 +1,4 @@
-r"""Posterior of all weights of the attention network (docs/theory/bpkr.md, section 8).
+r"""Posterior of all weights of the attention network (docs/theory/bpkr_weights.md, 8).
 
     $\ln p(z | Y) = -\frac12 |z|^2 - \frac1{2T} \sum_{\mu k} (f_k(x_\mu) - Y_{\mu k})^2$
                     + const.,

@@ -4,7 +4,7 @@ r"""Gradient descent of all weights, to the maximum of their posterior (needs op
 
 is the loss of whitened weights z, weights over their standard deviations a priori:
 $L = -\ln p(z | Y)$ + const. of the posterior that `montecarlo.weight_space` samples, so
-T, widths and variances mean the same (docs/theory/bpkr.md, section 8).  Every step
+T, widths and variances mean the same (docs/theory/bpkr_weights.md, 8).  Every step
 takes all examples.  `Trainer` knows nothing of networks: any pytree of weights and any
 function of it that gives a data term and a prior term can be trained.
 

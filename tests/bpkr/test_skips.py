@@ -1,4 +1,4 @@
-"""Networks with skip connections (docs/theory/bpkr.md, section 9)."""
+"""Networks with skip connections (docs/theory/bpkr_weights.md, section 9)."""
 
 import equinox as eqx
 import jax

@@ -133,7 +133,7 @@ def test_kept_sweeps_are_those_of_their_studies(name):
 
 @pytest.mark.slow
 def test_the_numbers_of_the_documents_can_be_printed():
-    """The program prints what stands in docs/validation.md, row by row."""
+    """The program prints what stands in docs/validation_learning.md, row by row."""
     root = KEPT.parents[1]
     done = subprocess.run(
         [sys.executable, root / "analysis" / "one_shot_numbers.py"],
@@ -142,7 +142,7 @@ def test_the_numbers_of_the_documents_can_be_printed():
         check=True,
         timeout=300,
     )
-    document = (root / "docs" / "validation.md").read_text().replace("−", "-")
+    document = (root / "docs" / "validation_learning.md").read_text().replace("−", "-")
     shown = document[document.index("## One-shot images") :]
     for variant in ("two layers of four heads", "trained on turned characters too"):
         of_variant = done.stdout.split(f"{variant}\n", 1)[1]

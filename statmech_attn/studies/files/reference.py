@@ -195,6 +195,7 @@ def _code(value: Any) -> str:
     return f"`{text}`".replace("'", '"')
 
 
+FOLDED = "<details>\n<summary>Its variables</summary>\n\n"  # of a second table
 VARIABLES = "| variable | dimensions | units | symbol | |\n" + "| --- " * 5 + "|\n"
 
 
@@ -207,7 +208,7 @@ def variables() -> dict[str, str]:
         if table is None or of_task and row.name in pages:
             continue
         title = f"{row.name}, with `{row.dimension}`" if row.dimension else row.name
-        parts = [f"## {title}\n\n", VARIABLES]
+        parts = [f"## {title}\n\n", FOLDED if row.dimension else "", VARIABLES]
         for variable in table:
             words = variable.long_name
             for part in (variable.note, _meanings(variable)):
@@ -222,6 +223,7 @@ def variables() -> dict[str, str]:
                 words,
             )
             parts.append(f"| {' | '.join(map(_cell, cells))} |\n")
+        parts.append("\n</details>\n" if row.dimension else "")
         pages[row.name].append("".join(parts))
     return {kind: "\n".join(tables) for kind, tables in pages.items()}
 
