@@ -121,7 +121,7 @@ def _drawn(axis: Axes, curve: xr.Dataset, name: str, estimate: str) -> None:
         )
         return
     dashes = {LIMIT: "--", "corrected": (0, (4, 2))}.get(estimate, "-")
-    axis.plot(P, mean, color=colour, ls=dashes, marker=".", ms=3, label=label)
+    axis.plot(P, mean, color=colour, ls=dashes, marker=".", ms=5, label=label)
     axis.fill_between(P, mean - error, mean + error, color=colour, alpha=0.15, lw=0)
 
 
