@@ -2,9 +2,11 @@
 
 import concurrent.futures
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -154,3 +156,27 @@ def test_band_ends_are_drawn(tmp_path, capsys):
     script("band_ends").main(["--smoke", "--output", str(picture)])
     assert picture.stat().st_size > 10_000
     assert "fold at 1.26841270" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_cycles_of_the_network_are_drawn_and_their_branches_come_back(tmp_path, capsys):
+    """What a short search misses is among the cycles to which branches come back."""
+    picture = tmp_path / "cycles.png"
+    script("network_cycles").main(["--smoke", "--output", str(picture)])
+    assert picture.stat().st_size > 10_000
+    text = capsys.readouterr().out
+    assert "'closed': " in text and re.search(r"not listed: \[4", text)
+
+
+def test_the_estimate_of_all_cycles_is_chapmans():
+    """Two lists of 9 and 6 cycles that share 4: (10 * 7) / 5 - 1 = 13."""
+    module, at = script("network_cycles"), np.arange(11.0)
+
+    def cycles(places):
+        points = at[places][:, None, None]
+        listed = SimpleNamespace(points=points, counts=np.array([len(points)]))
+        listed.where = lambda chosen: cycles(np.array(places)[chosen])
+        return listed
+
+    both, estimate = module.shared(cycles(range(9)), cycles([5, 6, 7, 8, 9, 10]))
+    assert both.tolist() == [4] and estimate.tolist() == [13.0]
