@@ -21,6 +21,7 @@ from statmech_attn.dynamics import (
     escape_times,
     flow,
     lyapunov_spectrum,
+    orbit,
     PlaneBasins,
     returns,
     section,
@@ -67,10 +68,10 @@ def of_orbit(name, step, start, steps, reference, source, *, per=1.0, unit) -> R
 def _onset_of_three():
     """Points of the cycle of three steps where it is born."""
     (fold,) = (point for point in period_three().special if point.kind == "fold")
-    orbit = [fold.x[0]]
+    points = [fold.x[0]]
     for _ in range(2):
-        orbit.append(float(logistic(orbit[-1], {"r": fold.value})))
-    return Measurement(sorted(orbit))
+        points.append(float(logistic(points[-1], {"r": fold.value})))
+    return Measurement(sorted(points))
 
 
 def _standard_map(z, p):
@@ -177,6 +178,28 @@ def _fitzhugh_nagumo():
     sink = jnp.sqrt(jnp.array([2 / 3, 2 / 27]))
     step = flow(field, time=0.1, substeps=4)
     return _edge_at_origin(step, [-1.0, 0.2], [1.0, 0.2], sink, 1e-3)
+
+
+def _thomas():
+    """Distance from the origin of the edge state between two of three limit cycles."""
+    field = lambda u: jnp.sin(jnp.roll(u, -1)) - 0.16 * u
+    fine = flow(field, time=0.05, substeps=1)
+    cycle = orbit(fine, jnp.array([1.0, 0.0, 0.0]), samples=1000, transient=40_000)
+    cycles = jnp.stack([jnp.roll(cycle, k, axis=1) for k in range(3)])  # 0.41 apart
+
+    def label(x):
+        away = jnp.abs(cycles - x).max(axis=2).min(axis=1)
+        return jnp.where(away.min() < 0.05, jnp.argmin(away), -1)
+
+    edge = track_edge(
+        flow(field, time=0.5, substeps=5),
+        cycles[0, 0],
+        cycles[1, 0],
+        label=label,
+        steps=100,
+        transient=600,
+    )
+    return Measurement([float(np.linalg.norm(edge.states[-1]))])
 
 
 def _normal_forms():
@@ -395,6 +418,8 @@ ROWS = (
     Row("cubic map, edge", ("|x|",), _cubic, (0.0,), EDGES, tolerance=1e-5, unit="1"),
     Row("FitzHugh-Nagumo, edge", ("|u|",), _fitzhugh_nagumo, (0.0,), EDGES,
         tolerance=1e-4, unit="1"),
+    Row("Thomas' flow, edge", ("|u|",), _thomas, (4.06585,), EDGES, tolerance=5e-6,
+        unit="1"),
     Row("maps in normal form",
         ("c, flip", "speed", "b, branches", "speed", "Re d", "speed", "Im d"),
         _normal_forms, (-1.234, 0.456, 0.21, 0.456, -6.789, 1.123, -0.456), KIT,
