@@ -146,6 +146,7 @@ def test_a_learning_curve_has_bands_of_theory_bars_of_samples_and_the_peak(curve
     np.testing.assert_array_equal(bars[0].get_ydata(), error[:, 3])
     verticals = [line for line in errors.lines if line.get_linestyle() == ":"]
     assert [line.get_xdata()[0] for line in verticals] == [8]
+    assert lines[r"$P = |\Pi| N_0$"] is verticals[0]
     assert errors.get_xscale() == "log" and accuracies.get_ylabel() == "test accuracy"
     (variances,) = plotting.variance_against_examples(curve).axes
     of_theory = labelled_lines(variances)["saddle point"].get_ydata()
