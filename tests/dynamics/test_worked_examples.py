@@ -49,7 +49,9 @@ def test_blocks_of_the_guide_define_every_name_they_use(page):
         used = {n.id for n in names if isinstance(n.ctx, ast.Load)}
         known = {n.id for n in names if isinstance(n.ctx, ast.Store)}
         known |= {n.arg for n in nodes if isinstance(n, ast.arg)}
-        known |= {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+        known |= {
+            n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)
+        }
         known |= {
             (alias.asname or alias.name).partition(".")[0]
             for node in nodes

@@ -359,8 +359,8 @@ def test_numbers_that_no_picture_can_show(command, tmp_path):
     path.write_bytes(
         (ROOT / "paper_figs/results/one_shot_pruning-laptop.h5").read_bytes()
     )
-    negative = lambda file: file["accuracy_pruned_stderr"].write_direct(
-        np.full(file["accuracy_pruned_stderr"].shape, -1.0)
+    negative = lambda file: file["accuracy_drop_stderr"].write_direct(
+        np.full(file["accuracy_drop_stderr"].shape, -1.0)
     )
     ended = command("figure", changed(path, negative), "-o", tmp_path).orderly()
     assert ended.code == 1 and "pruning.h5: a picture cannot be drawn" in ended.said
