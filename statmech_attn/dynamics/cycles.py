@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn import presentation
-from statmech_attn.batches import add_products, add_up, require_double
+from statmech_attn.batches import add_products, require_double
 from statmech_attn.dynamics.finite_exponents import finite_exponents
 from statmech_attn.dynamics.frames import EPS, start_frame
 from statmech_attn.dynamics.lyapunov import frame_size
@@ -261,8 +261,7 @@ def _upper(basis, pushed, lengths, before: Round):
     part = part * jnp.exp(gaps)
 
     def add(i, upper):
-        row = add_up(part[i, j] * before.upper[j] for j in range(k))
-        return upper.at[i].add(row)
+        return upper.at[i].add(add_products(part[i][:, None], before.upper))
 
     return jnp.clip(jax.lax.fori_loop(0, k, add, before.upper), -HUGE, HUGE)
 

@@ -8,12 +8,16 @@ from jaxtyping import Array, Float
 from statmech_attn.batches import add_products, add_up
 
 
+WIDE = 16  # frames of more columns are left to LAPACK
+
+
 def orthonormalise(frame: Float[Array, "dim k *batch"]):
-    """Gram-Schmidt, twice, on a batch of small frames.
+    """Gram-Schmidt, twice, on a batch of small frames; wide ones are reflected.
 
     Sums over the small axes are written out, so that XLA vectorises over the batch;
     dividing by the squared length inside keeps it from recomputing the projections for
-    every row.
+    every row.  Such a program grows with the square of the number of columns, so that
+    LAPACK takes those of wide frames, lane by lane.
 
     Args:
         frame: tangent vectors in columns, (d, k, *batch).
@@ -29,6 +33,8 @@ def orthonormalise(frame: Float[Array, "dim k *batch"]):
         [2.0, 3.0]
     """
     k = frame.shape[1]
+    if k > WIDE:
+        return _reflected(frame)
     columns, squares, norms = [], [], []
     for j in range(k):
         v = frame[:, j]
@@ -42,6 +48,29 @@ def orthonormalise(frame: Float[Array, "dim k *batch"]):
     lengths = jnp.sqrt(jnp.stack(squares))
     basis = jnp.stack(columns, axis=1) / nonzero(lengths)
     return basis, lengths, jnp.sqrt(jnp.stack(norms))
+
+
+def _reflected(frame: Float[Array, "dim k *batch"]):
+    """`orthonormalise` by Householder's reflections of the columns that are not zero.
+
+    Zero columns stand behind the others meanwhile: a reflection of nothing would take a
+    direction from those that follow.
+    """
+    lengths = jnp.moveaxis(jnp.sqrt(add_products(frame, frame)), 0, -1)
+    order = jnp.argsort(lengths == 0, axis=-1, stable=True)
+    back = jnp.argsort(order, axis=-1)
+    take = lambda x, columns: jnp.take_along_axis(x, columns, axis=-1)
+    rows = jnp.moveaxis(frame, (0, 1), (-2, -1))
+    basis, upper = jnp.linalg.qr(take(rows, order[..., None, :]))
+    diagonal = jnp.diagonal(upper, axis1=-2, axis2=-1)
+    signs = jnp.where(diagonal < 0, -1.0, 1.0) * (take(lengths, order) != 0)
+    basis = take(basis * signs[..., None, :], back[..., None, :])
+    reflected = take(diagonal * signs, back)
+    return (
+        jnp.moveaxis(basis, (-2, -1), (0, 1)),
+        jnp.moveaxis(reflected, -1, 0),
+        jnp.moveaxis(lengths, -1, 0),
+    )
 
 
 def longest(columns: Float[Array, "dim k *batch"]) -> Float[Array, "*batch"]:
