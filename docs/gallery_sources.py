@@ -152,6 +152,22 @@ def write_vectors(path: Path) -> None:
     write_result(path, vectors)
 
 
+def write_angles(path: Path) -> None:
+    """Covariant vectors of Hénon's map along its parameter."""
+
+    def henon(x, p):
+        return jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], 0.3 * x[0]])
+
+    diagram = dynamics.CovariantDiagram(
+        henon,
+        jnp.array([0.1, 0.2]),
+        {"a": np.linspace(1.0, 1.4, 201)},
+        steps=10_000,
+        transient=2000,
+    )
+    diagram.run(path, overwrite=True)
+
+
 def write_cycles(path: Path) -> None:
     """Cycles of Hénon's map, those in its attractor."""
     henon = lambda x: jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
@@ -381,6 +397,7 @@ ABLATED = Made(
     "see the page on your own data",
     write_ablation,
 )
+ANGLES = Made("angles.h5", "# angles.h5: see the page on attractors", write_angles)
 VECTORS = Made("vectors.h5", "# vectors.h5: see the page on attractors", write_vectors)
 UNSTABLE = Made("cycles.h5", "# cycles.h5: see the page on attractors", write_cycles)
 ON_PLANE = Made("plane.h5", "# plane.h5: see the page on attractors", write_plane)

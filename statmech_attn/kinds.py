@@ -308,6 +308,7 @@ KINDS = Rows(
             "running-lyapunov": "files.rows:RUNNING_LYAPUNOV",
             "chaos-indicators": "files.rows:CHAOS_INDICATORS",
             "covariant-vectors": "files.rows:COVARIANT_VECTORS",
+            "covariant-diagram": "files.rows:COVARIANT_DIAGRAM",
             "unstable-cycles": "files.rows:UNSTABLE_CYCLES",
             "cycle-expansion": "files.rows:CYCLE_EXPANSION",
             "plane-basins": "files.rows:PLANE_BASINS",

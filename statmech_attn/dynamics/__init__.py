@@ -47,6 +47,9 @@ if TYPE_CHECKING:
         torch_weights as torch_weights,
     )
     from statmech_attn.dynamics.coordinates import Coordinates as Coordinates
+    from statmech_attn.dynamics.covariant_diagram import (
+        CovariantDiagram as CovariantDiagram,
+    )
     from statmech_attn.dynamics.covariant_vectors import (
         covariant_vectors as covariant_vectors,
         CovariantVectors as CovariantVectors,

@@ -48,13 +48,13 @@ from statmech_attn.dynamics.lyapunov import (
     ZERO,
 )
 from statmech_attn.dynamics.orthonormal import safe_log
-from statmech_attn.dynamics.systems import advance, as_system, System
+from statmech_attn.dynamics.systems import advance, as_system, System, TangentSystem
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Variable, Variables
 from statmech_attn.options import require_least
 
 
-_ROWS = (
+ROWS = (
     Variable(
         "covariant_exponent",
         "exponent",
@@ -108,7 +108,11 @@ _ROWS = (
     ),
     Variable("piece_steps", "", "steps of a piece", "{unit}", "n", value="piece"),
 )
-VARIABLES = Variables(*(row._replace(group="") for row in _ROWS))
+VARIABLES = Variables(*(row._replace(group="") for row in ROWS))
+
+
+class NoDirection(ValueError):
+    """A vector that the map collapses to rounding, or that diverges."""
 
 
 class CovariantVectors(eqx.Module):
@@ -135,7 +139,7 @@ class CovariantVectors(eqx.Module):
     piece: int = eqx.field(static=True)
     unit: str = eqx.field(static=True, default=STEP)
 
-    _shown = _ROWS
+    _shown = ROWS
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     def tangency(self) -> tuple[float, float]:
@@ -212,8 +216,8 @@ def covariant_vectors(
         `CovariantVectors`: exponents with errors, angles, and vectors of every piece.
 
     Raises:
-        ValueError: a count out of range, a state without coordinates, or vectors that
-            rounding hides.
+        ValueError: a count out of range, or a state without coordinates.
+        NoDirection: vectors that rounding hides, or an orbit that diverges.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -231,16 +235,7 @@ def covariant_vectors(
     require_least(1, steps=steps, piece=piece)
     require_least(0, transient=transient, align=align)
     state = jax.tree.map(jnp.asarray, state)
-    dimension = frame_size(map, state, None)
-    finite = finite_exponents(map, state)
-    most = dimension if finite is None else finite
-    k = most if exponents is None else frame_size(map, state, exponents)
-    if not 0 < k <= most:
-        raise ValueError(
-            f"exponents must lie in 1..{most}, the number that can be finite; got {k}."
-        )
-    if split is not None and not 0 < split < k:
-        raise ValueError(f"split must lie in 1..{k - 1}; got {split}.")
+    k = vectors_of(map, state, exponents, split)
     pieces, further = -(-steps // piece), -(-align // piece)
     lengths = {"pieces": pieces + further, "piece": piece, "k": k}
     starts, logs, worst = _forwards(
@@ -250,8 +245,8 @@ def covariant_vectors(
     if lost.any():
         column = int(np.argmax(lost))
         if not column:
-            raise ValueError("no vector has a direction: the orbit diverges.")
-        raise ValueError(
+            raise NoDirection("no vector has a direction: the orbit diverges.")
+        raise NoDirection(
             f"vector {column + 1} has no direction, since the map collapses it to "
             f"rounding: ask for at most {column} exponents."
         )
@@ -274,6 +269,32 @@ def covariant_vectors(
         piece=piece,
         unit=system.unit,
     )
+
+
+def vectors_of(
+    map: TangentSystem, state: PyTree, exponents: int | None, split: int | None
+) -> int:
+    """Number of vectors: as asked for, or one for every exponent that can be finite.
+
+    Args:
+        map: system with its parameters.
+        state: on an orbit.
+        exponents, split: as `covariant_vectors` takes them.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+    most = frame_size(map, state, None)
+    finite = finite_exponents(map, state)
+    most = most if finite is None else finite
+    k = most if exponents is None else frame_size(map, state, exponents)
+    if not 0 < k <= most:
+        raise ValueError(
+            f"exponents must lie in 1..{most}, the number that can be finite; got {k}."
+        )
+    if split is not None and not 0 < split < k:
+        raise ValueError(f"split must lie in 1..{k - 1}; got {split}.")
+    return k
 
 
 @eqx.filter_jit

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
         continuation_diagram,
         critical_curves,
     )
-    from statmech_attn.plotting.covariant_vectors import covariant_vectors
+    from statmech_attn.plotting.covariant_vectors import (
+        angle_quantiles,
+        covariant_vectors,
+    )
     from statmech_attn.plotting.drawing import (
         draw,
         learning_pictures,
@@ -126,6 +129,7 @@ __all__ = [
     "accuracy_on_sets",
     "agreement",
     "alignment",
+    "angle_quantiles",
     "basin_borders",
     "basin_fractions",
     "Beside",

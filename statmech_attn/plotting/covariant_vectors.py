@@ -1,6 +1,7 @@
 """Angles of expanding with other directions: where they are small, and how often.
 
-Takes files of kind `covariant-vectors` and `CovariantVectors.to_dataset()`.
+Takes files of kind `covariant-vectors`, `CovariantVectors.to_dataset()`, and files of
+kind `covariant-diagram`, which `dynamics.CovariantDiagram` makes.
 """
 
 import matplotlib as mpl
@@ -9,7 +10,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from statmech_attn.labels import unit_of
 from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting.labels import label, worded
 from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given
 from statmech_attn.presentation import quantity
@@ -86,3 +89,41 @@ def _law(axis: Axes, dataset: xr.Dataset) -> None:
     axis.set_ylim(shares[0], 2.0)
     axis.set_xlabel(r"$\theta$ (rad)")
     axis.set_ylabel("share of steps with a smaller angle")
+
+
+@picture("angle_quantiles", "covariant-diagram")
+@style.styled
+def angle_quantiles(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+    """Growth of covariant vectors and their smallest angles along a parameter.
+
+    Below every line of the second panel lies one share of the steps of the orbit.
+
+    Args:
+        dataset: covariant vectors along a parameter.
+        axes: two to draw on, for the exponents and the angles.
+    """
+    name = dataset.attrs["parameter"]
+    make = lambda: sheets.grid(style.DOUBLE, 3.9, 2, sharex=True)
+    sheet = sheets.sheet(axes, 2, make)
+    exponents, angles = sheet.axes
+    values = dataset[name].values
+    look = {"marker": "o", "ms": 2.5, "lw": 0.9}
+    for growth in dataset.covariant_exponent.values.T:
+        exponents.plot(values, growth, color=style.BLUE, **look)
+    exponents.axhline(0, color=style.BLACK, lw=0.7)
+    unit = unit_of(dataset.covariant_exponent.attrs)
+    exponents.set_ylabel(worded("exponents", "λ_i", unit))
+    colours = mpl.colormaps["cividis"](np.linspace(0, 0.9, dataset.sizes["share"] + 1))
+    angles.plot(values, dataset.smallest_angle, color=colours[0], label="least", **look)
+    quantiles = zip(colours[1:], dataset.share.values, dataset.angle_quantile.values.T)
+    for colour, share, quantile in quantiles:
+        angles.plot(values, quantile, color=colour, label=f"{100 * share:g} %", **look)
+    angles.set_yscale("log")
+    angles.set_ylabel(worded("smallest angle", "θ", "rad"))
+    angles.set_xlabel(label(dataset, name))
+    for axis in sheet.axes:
+        axis.margins(x=0.02)
+    sheet.legend(of=slice(1, 2))
+    sheet.letters()
+    sheet.note("lines of (b): this share of the steps has a smaller angle")
+    return sheet.figure

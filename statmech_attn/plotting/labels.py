@@ -55,7 +55,7 @@ def worded(words: str, sign: str, units: str) -> str:
         >>> worded("driving", "F", "mV"), worded("a", "a", "1")
         ('driving $F$ (mV)', '$a$')
     """
-    named = "" if words == sign else f"{words} "
+    named = "" if words == sign else words.removesuffix(f" {sign}") + " "
     return f"{named}{symbol(sign)}" + ("" if units == "1" else f" ({units})")
 
 

@@ -15,6 +15,7 @@ from statmech_attn.dynamics import (
     wilson,
 )
 from statmech_attn.dynamics.continuation import KINDS
+from statmech_attn.dynamics.covariant_diagram import covariant_diagram_variables
 from statmech_attn.dynamics.diagrams.refinement import Grid
 from statmech_attn.dynamics.plane_diagram import plane_diagram_variables
 from statmech_attn.dynamics.sweeps import intervals
@@ -533,6 +534,22 @@ def cyclic() -> xr.Dataset:
         distance=np.array([0.01, 0.02]),
         outcomes=np.array([[30, 0, 2, 0], [10, 18, 3, 1]]),
     ).to_dataset()
+
+
+@pytest.fixture
+def along_angles() -> xr.Dataset:
+    """Covariant vectors at three values of a parameter, the first one of a cycle."""
+    a, angle = np.array([1.0, 1.2, 1.4]), np.array([np.nan, 1e-4, 1e-3])
+    contents = {
+        "covariant_exponent": (("a", "exponent"), np.array([[-0.2, -1.0]] * 3)),
+        "smallest_angle": (("a",), angle),
+        "angle_quantile": (("a", "share"), np.outer(angle, [2.0, 10.0, 100.0])),
+    }
+    contents["covariant_exponent"][1][1:, 0] = 0.3
+    labels = covariant_diagram_variables([Variable("a", "", "bend", "1", "a")], "kick")
+    about = {"kind": "covariant-diagram", "parameter": "a", "unit": "kick"}
+    places = {"a": a, "share": np.array([0.01, 0.1, 0.5])}
+    return labels.labelled(contents, places).assign_attrs(about | {"system": "henon"})
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ EXPECTED = {
     "scored": {"head_scores", "heads_together"},
     "ablated": {"ablation", "head_interactions", "greedy_pruning"},
     "directed": {"covariant_vectors"},
+    "along_angles": {"angle_quantiles"},
     "cyclic": {"unstable_cycles"},
     "on_plane": {"plane_basins"},
     "on_planes": {

@@ -77,6 +77,12 @@ COVARIANT_VECTORS = Kind(
     pictures="covariant_vectors",
     rows="covariant_exponent",
 )
+COVARIANT_DIAGRAM = Kind(
+    "covariant-diagram",
+    variables="statmech_attn.dynamics.covariant_diagram:VARIABLES",
+    pictures="covariant_vectors",
+    rows="smallest_angle",
+)
 UNSTABLE_CYCLES = Kind(
     "unstable-cycles",
     variables="statmech_attn.dynamics.unstable_cycles:VARIABLES",
