@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 LISTED = 6  # numbers of a row that are listed; of more there is their range
-ROUNDING = 2.0**-52  # of a number; an error below it is none
+DIGITS = 6  # of a number that a person reads; an error below the last is not written
 ZERO = ", 0 if none"  # ending of the name of a number that is 0 where there is none
 PLAIN = -3, 6  # powers of ten of numbers that are written without one
 HTML = "<table><caption>{}</caption>{}</table>"
@@ -33,25 +33,29 @@ HTML_ROW = '<tr><th style="text-align:left">{}</th><td style="text-align:left">{
 
 
 def quantity(value: Any, error: Any = math.nan) -> str:
-    """A number with its error, to the digits that the error leaves.
+    """A number with its error, to the digits that the error leaves, six at most.
+
+    An error that lies below the sixth digit is left out: all that is written is known.
 
     Example:
         >>> quantity(0.41922, 0.00061), quantity(-1.5, float("nan")), quantity(3)
         ('0.4192 ± 0.0006', '-1.5', '3')
         >>> quantity(-0.91629073187, 1.3e-10), quantity(float("-inf"))
-        ('-0.9162907319 ± 1e-10', '-∞')
+        ('-0.916291', '-∞')
     """
     number, error = float(value), float(error)
     if not math.isfinite(number):
         return str(number).replace("inf", "∞").replace("nan", "NaN")
-    if not (math.isfinite(error) and error > ROUNDING * abs(number)):
-        return f"{number:.6g}"
-    place = -math.floor(math.log10(error))
     size = math.floor(math.log10(abs(number))) if number else 0
+    last = 10.0 ** (size - DIGITS + 1) if number else 0.0
+    if not (math.isfinite(error) and error >= last and error):
+        return f"{number:.{DIGITS}g}"
+    error = float(f"{error:.1g}")
+    place = -math.floor(math.log10(error))
     rounded = f"{round(number, place):.{max(place, 0)}f}"
     if not PLAIN[0] <= size < PLAIN[1] and number:
         rounded = f"{number:.{max(size + place, 0)}e}"
-    return f"{rounded} ± {float(f'{error:.1g}'):g}"
+    return f"{rounded} ± {error:g}"
 
 
 def text(self: Any) -> str:

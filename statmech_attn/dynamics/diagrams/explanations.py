@@ -31,7 +31,7 @@ def explain(dataset: xr.Dataset, **values: float) -> str | list[str]:
 
     Example:
         explain(scan, a=1.0) of a Hénon map: "a = 1, periodic: the orbit recurs after 4
-        steps, to 3e-16 of its size; λ_1 = -0.1592 ± 1e-15 nat/step, of the cycle
+        steps, to 3e-16 of its size; λ_1 = -0.161178 nat/step, of the cycle
         itself; the window that decided has 2048 steps; ..."
     """
     if "section_count" not in dataset or "phase" not in dataset:
@@ -41,12 +41,20 @@ def explain(dataset: xr.Dataset, **values: float) -> str | list[str]:
         )
     point = _nearest(dataset, values)
     names = listed_parameters(dataset) or values
-    named = (f"{point[n].attrs['symbol']} = {float(point[n]):.6g}" for n in names)
-    place = ", ".join(named)
+    place = ", ".join(_place(point[name], values.get(name)) for name in names)
     if "start" not in point.dims:
         return f"{place}, {_explained(point)}."
     starts = range(point.sizes["start"])
     return [f"{place}, start {i}, {_explained(point.isel(start=i))}." for i in starts]
+
+
+def _place(parameter: xr.DataArray, asked: float | None) -> str:
+    """The value of a parameter at a point, and the one asked for where it differs."""
+    at = float(parameter)
+    near = asked is not None and not np.isclose(at, asked, rtol=1e-6, atol=0.0)
+    return f"{parameter.attrs['symbol']} = {at:.6g}" + (
+        f" (nearest to {asked:.6g})" if near else ""
+    )
 
 
 def _nearest(dataset: xr.Dataset, values: dict[str, float]) -> xr.Dataset:
