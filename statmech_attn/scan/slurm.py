@@ -132,8 +132,6 @@ class Array:
             inputs.require_unicode(path)
         if self.setup is not None:
             inputs.require_regular(self.setup)
-        if not self.output.parent.is_dir():
-            raise ValueError(f"{self.output.parent}: no such folder.")
         if unwritable := re.search(r"[%\\\x00-\x1f]", str(self.logs)):
             raise ValueError(
                 f"output must do without {unwritable[0]!r}, which SLURM does not take "
@@ -199,6 +197,7 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
         if value is not None
     ]
     words = [] if array.gpus else ['--workers "$SLURM_CPUS_PER_TASK"']
+    words += [f"--chunk {found.points_per_chunk}"] if found and not array.gpus else []
     words += [f"--set {shlex.quote(setting)}" for setting in array.settings]
     words += ["--allow-code"] if array.allow_code else []
     return "#!/bin/bash\n" + _SCRIPT.substitute(
@@ -266,7 +265,10 @@ def outlook(array: Array, found: Forecast) -> str:
     chunks = -(-found.points // found.points_per_chunk)
     busy = -(-chunks // found.workers)
     if busy < array.tasks:
-        text += f" {chunks} chunks keep {busy} of {array.tasks} tasks busy."
+        text += (
+            f" {chunks} chunks keep {busy} of {array.tasks} tasks busy: --tasks {busy} "
+            "is as fast."
+        )
     return text
 
 

@@ -1,6 +1,7 @@
 """`statmech-attn slurm`, where SLURM does not answer."""
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -50,3 +51,10 @@ def test_the_command_checks_the_study_before_anything_is_submitted(command, fold
     refused = command("--set", "run.stesp=5", code=1)
     assert "did you mean 'steps'" in refused.stderr
     assert not (folder / "scan.h5.sh").exists()
+
+
+def test_chunks_are_small_enough_for_all_tasks(command, folder):
+    many = ("--set", "parameters.beta={start=1.1,stop=1.5,num=6400}", "--cpus", 2)
+    assert "busy" not in command(*many, "--tasks", 20).output
+    (line,) = re.findall(r"--chunk (\d+)", (folder / "scan.h5.sh").read_text())
+    assert int(line) <= 6400 / 20 / 2
