@@ -1,6 +1,7 @@
 """What a long computation tells its user while it runs."""
 
 import unicodedata
+from datetime import datetime, UTC
 from typing import Protocol, runtime_checkable
 
 
@@ -50,6 +51,27 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(round(seconds / 60), 60)
     return f"{hours} h {minutes} min"
+
+
+def moment(stamp: str) -> str:
+    """A time of ISO 8601 to the second; a text that is none, as it is.
+
+    Example:
+        >>> moment("2026-11-27T14:06:58.129841+00:00")
+        '2026-11-27 14:06:58 UTC'
+    """
+    try:
+        at = datetime.fromisoformat(stamp).astimezone(UTC)
+    except ValueError:
+        return stamp
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def span(started: str | None, finished: str) -> str:
+    """From when to when something was computed; of an unknown beginning, the end."""
+    if started is None:
+        return f"until {moment(finished)}"
+    return f"{moment(started)} to {moment(finished)}"
 
 
 def size(n_bytes: float) -> str:

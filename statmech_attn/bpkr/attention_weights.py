@@ -218,7 +218,8 @@ def _checked(omega: np.ndarray, real, number: int, queries: str) -> Array:
             transposed = QUERIES[1 - QUERIES.index(queries)]
             raise ValueError(
                 f"attention: in layer {number} the weights add up to one over the "
-                f'other axis of the matrix; pass queries="{transposed}".'
+                f'other axis of the matrix; pass queries="{transposed}" '
+                f"(--queries {transposed})."
             )
         head, example, query = map(int, np.unravel_index(np.argmax(wrong), wrong.shape))
         place = f"layer {number}, head {head + 1}, example {example}"

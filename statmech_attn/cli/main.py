@@ -7,6 +7,7 @@ import is imported by the commands: a bad study is refused before JAX is there.
 
 import atexit
 import gc
+import inspect
 import logging
 import traceback
 import warnings
@@ -68,6 +69,12 @@ app = typer.Typer(
 )
 
 
+def _paragraphs(text: str) -> str:
+    """A docstring with each paragraph in one line, which the terminal wraps."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
 def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"statmech-attn {__version__}")
@@ -113,4 +120,4 @@ for command in (
     resources.presets,
     resources.validate,
 ):
-    app.command()(command)
+    app.command(help=_paragraphs(command.__doc__ or ""))(command)

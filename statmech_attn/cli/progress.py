@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, ExitStack
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -94,8 +95,10 @@ class _Rounds:
 
     def whole(self) -> str:
         """Points and time of all rounds."""
-        points = sum(pace.points for pace in self._paces)
-        return f"{self._title}: {points:,} points in {duration(self._paces[0].seconds)}"
+        points = f"{sum(pace.points for pace in self._paces):,} points"
+        if len(self) > 1:
+            points += f" of {len(self)} rounds"
+        return f"{self._title}: {points} in {duration(self._paces[0].seconds)}"
 
 
 class _Rate(ProgressColumn):
@@ -200,10 +203,14 @@ class Several:
 
 
 class Bar:
-    """A `Reporter` that draws on a terminal; safe to call from worker threads."""
+    """A `Reporter` that draws on a terminal; safe to call from worker threads.
+
+    A notebook without ipywidgets has no bar, and one line when all rounds are over.
+    """
 
     def __init__(self, console: Terminal):
         self.console = console
+        self._drawn = not console.is_jupyter or find_spec("ipywidgets") is not None
         self._progress: Progress | None = None
         self._lock = threading.Lock()
         self._rounds = _Rounds()
@@ -213,6 +220,10 @@ class Bar:
 
     def begin(self, description: str, points: int, work: float) -> None:
         self.close()
+        self._pace = Pace(points, work)
+        self._rounds.begin(description, self._pace)
+        if not self._drawn:
+            return
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=12),
@@ -223,8 +234,6 @@ class Bar:
             console=self.console,
         )
         self._progress.start()
-        self._pace = Pace(points, work)
-        self._rounds.begin(description, self._pace)
         self._task = self._progress.add_task(description, total=work, pace=self._pace)
 
     def advance(self, work: float) -> None:
@@ -237,7 +246,7 @@ class Bar:
         if self._progress is not None:
             self._progress.update(self._task, completed=self._progress.tasks[0].total)
             self.close()
-        if len(self._rounds) > 1:  # the last bar shows the last round
+        if len(self._rounds) > 1 or not self._drawn:  # a bar shows one round
             self.console.say(self._rounds.whole())
         self._rounds = _Rounds()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from statmech_attn import studies
 from statmech_attn.cli.terminal import Terminal
-from statmech_attn.reporting import duration
+from statmech_attn.reporting import duration, moment, span
 from statmech_attn.scan import Repairs, Status
 
 
@@ -67,8 +67,8 @@ def _times(progress: studies.results.Progress) -> list[str]:
         return []
     result = progress.result if progress.state == "finished" else None
     if result is None:
-        return [f"started {progress.started}"]
-    lines = [f"computed from {progress.started} to {result.finished}"]
+        return [f"started {moment(progress.started)}"]
+    lines = [f"computed {span(progress.started, result.finished)}"]
     if result.elapsed is not None and result.busy is not None:
         lines.append(
             f"wall time {duration(result.elapsed)}, worker time {duration(result.busy)}"

@@ -21,6 +21,7 @@ from statmech_attn.dmft import OBSERVABLES, SCORE_LIMIT
 from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.labels import counted, plural, rate, unit_of
 from statmech_attn.layout import AT_ONCE
+from statmech_attn.reporting import duration, span
 from statmech_attn.statistics import threshold
 from statmech_attn.storage import Info
 
@@ -31,7 +32,7 @@ def print_info(info: Info, console: Console) -> None:
     version = info.package_version
     rows = {
         "kind": info.kind,
-        "computed": f"{info.started or '?'} to {info.finished}",
+        "computed": span(info.started, info.finished),
         "time": _time(info),
         "package": version + (f" ({info.git_describe})" if info.git_describe else ""),
         "compiler": _compiler(info.attributes),
@@ -62,8 +63,8 @@ def _compiler(attributes: Mapping[str, Any]) -> str:
 
 def _time(info: Info) -> str:
     """Time of the computation, and that of its workers where it was recorded."""
-    elapsed = "" if info.elapsed is None else f"{info.elapsed:.6g} s"
-    workers = "" if info.busy is None else f"workers {info.busy:.6g} s in all"
+    elapsed = "" if info.elapsed is None else duration(info.elapsed)
+    workers = "" if info.busy is None else f"all workers together {duration(info.busy)}"
     return ", ".join(filter(None, (elapsed, workers)))
 
 

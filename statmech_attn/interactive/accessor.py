@@ -14,6 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from statmech_attn import cli, dynamics, plotting, storage
+from statmech_attn.interactive.registration import png
 
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Text(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self)}</pre>"
+        return f'<pre style="white-space: pre-wrap">{html.escape(self)}</pre>'
 
 
 class Accessor:
@@ -125,7 +126,5 @@ def register_accessor() -> None:
 
 
 def _image(name: str, figure: "Figure") -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    data = base64.b64encode(buffer.getvalue()).decode()
+    data = base64.b64encode(png(figure)).decode()
     return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{data}">'

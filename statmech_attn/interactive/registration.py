@@ -1,15 +1,34 @@
-"""The accessor of data sets, registered when xarray is imported and not before.
+"""What a session shows: the accessor of data sets, figures as pictures in a notebook.
 
+The accessor is registered when xarray is imported and not before:
 xarray and pandas take as long to import as JAX, and much of a session needs neither.
 """
 
 import importlib.util
+import io
 import sys
 from importlib.abc import MetaPathFinder
 from types import ModuleType
+from typing import Any
 
 
 XARRAY = "xarray"
+
+
+def show_figures() -> None:
+    """Let a notebook show figures, which `plotting` makes without pyplot."""
+    IPython = sys.modules.get("IPython")
+    shell = IPython.get_ipython() if IPython else None
+    if shell is not None:
+        formatter = shell.display_formatter.formatters["image/png"]
+        formatter.for_type_by_name("matplotlib.figure", "Figure", png)
+
+
+def png(figure: Any) -> bytes:
+    """A figure as a picture."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
 
 
 def register() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
 from statmech_attn import batches, cli, storage, studies
-from statmech_attn.interactive.registration import register
+from statmech_attn.interactive.registration import register, show_figures
 
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ def setup() -> None:
     """Double precision, and compiled programs that later sessions find on the disk.
 
     Call it before anything is computed.  Programs are kept in
-    `~/.cache/statmech_attn/jax`, or in JAX_COMPILATION_CACHE_DIR, and results get the
-    methods `.statmech` (`interactive.Accessor`).
+    `~/.cache/statmech_attn/jax`, or in JAX_COMPILATION_CACHE_DIR, results get the
+    methods `.statmech` (`interactive.Accessor`), and a notebook shows figures.
 
     Raises:
         ValueError: JAX cannot use the device that JAX_PLATFORMS names, or the limit of
@@ -32,6 +32,7 @@ def setup() -> None:
     """
     batches.runtime.prepare()
     register()
+    show_figures()
 
 
 def run(

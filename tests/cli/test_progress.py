@@ -99,13 +99,29 @@ def refined(report, clock) -> None:
 def test_the_last_line_speaks_of_all_rounds(clock):
     lines = []
     refined(progress.Lines(lines.append), clock)
-    assert lines == ["diagram: 77 points in 1 min 40 s"]
+    assert lines == ["diagram: 77 points of 2 rounds in 1 min 40 s"]
 
 
 def test_bars_of_several_rounds_end_with_a_line_about_all(clock):
     console = Terminal(file=io.StringIO(), force_terminal=True, width=100)
     refined(progress.Bar(console), clock)
-    assert "diagram: 77 points in 1 min 40 s" in console.file.getvalue()
+    assert "diagram: 77 points of 2 rounds in 1 min 40 s" in console.file.getvalue()
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_notebook_without_widgets_has_one_line_in_place_of_the_bar(
+    clock, monkeypatch, installed
+):
+    monkeypatch.setattr(progress, "find_spec", lambda name: installed or None)
+    console = Terminal(file=io.StringIO(), force_jupyter=True, width=100)
+    monkeypatch.setattr(console, "say", (lines := []).append)
+    report = progress.Bar(console)
+    assert report._drawn is installed
+    if not installed:
+        report.begin("diagram", 65, 65)
+        clock.now += 70
+        report.finish()
+        assert lines == ["diagram: 65 points in 1 min 10 s"]
 
 
 def shown(**options) -> str:

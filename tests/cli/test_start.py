@@ -1,11 +1,12 @@
 """What a command costs before it computes: nothing imports JAX until then."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
-from statmech_attn import kinds
+from statmech_attn import cli, kinds
 
 
 SLOW = {"h5py", "jax", "matplotlib", "numpy", "scipy", "xarray"}  # to import
@@ -68,3 +69,9 @@ def test_importing_packages_imports_nothing_slow():
     words = [sys.executable, "-c", program]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_paragraphs_of_help_are_wrapped_by_the_terminal_alone():
+    helps = [command.help or "" for command in cli.app.registered_commands]
+    assert len(helps) > 15 and all(helps)
+    assert not [text for text in helps if re.search(r"[^\n]\n[^\n]", text)]

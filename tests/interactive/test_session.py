@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
 import statmech_attn
 from statmech_attn import storage
@@ -37,7 +39,18 @@ def test_a_result_says_what_it_is(result):
     assert json.loads(result.attrs["keys"]) == {"seed": 0}
     text = result.statmech.describe()
     assert "largest λ_1 (nat/token)" in repr(text)
-    assert text._repr_html_().startswith("<pre>")
+    assert text._repr_html_().startswith('<pre style="white-space: pre-wrap">')
+
+
+def test_a_notebook_shows_figures_that_pyplot_does_not_know(monkeypatch):
+    shown = {}
+    png = SimpleNamespace(for_type_by_name=lambda *names: shown.update([names[1:]]))
+    formatter = SimpleNamespace(formatters={"image/png": png})
+    shell = SimpleNamespace(display_formatter=formatter)
+    IPython = SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", IPython)
+    statmech_attn.setup()
+    assert shown["Figure"](Figure()).startswith(b"\x89PNG")
 
 
 def test_arrays_in_a_study_are_lists():
@@ -48,8 +61,11 @@ def test_arrays_in_a_study_are_lists():
 
 
 def test_a_point_of_a_result_is_explained(result):
+    assert "nearest" not in result.statmech.explain(beta=1.2)
     told = result.statmech.explain(beta=1.21)
-    assert repr(told).startswith("β = 1.2, fixed: the orbit recurs after 4 tokens")
+    assert repr(told).startswith(
+        "β = 1.2 (nearest to 1.21), fixed: the orbit recurs after 4 tokens"
+    )
 
 
 def test_a_result_is_saved_with_its_study(result, tmp_path):
