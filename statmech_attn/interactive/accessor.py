@@ -66,7 +66,7 @@ class Accessor:
 
     def describe(self) -> Text:
         """What was found, as `statmech-attn info` says it."""
-        console = cli.Terminal(file=io.StringIO(), width=100)
+        console = cli.Terminal(file=io.StringIO(), width=100, force_jupyter=False)
         cli.print_summary(self._dataset, console)
         assert isinstance(console.file, io.StringIO)
         return Text(console.file.getvalue().rstrip())

@@ -34,7 +34,8 @@ def test_a_result_draws_itself_in_a_notebook(result):
     assert pictures._repr_html_().count("data:image/png;base64,") == 2
 
 
-def test_a_result_says_what_it_is(result):
+def test_a_result_says_what_it_is(result, monkeypatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     assert result.attrs["kind"] == "bifurcation"
     assert json.loads(result.attrs["keys"]) == {"seed": 0}
     text = result.statmech.describe()
