@@ -148,7 +148,7 @@ class LearningPoints(Points):
 
 
 class TaskPoints(LearningPoints):
-    """What is learned from examples, and tested on others, over a grid.
+    """A learning task with its test sets, over a grid of widths and temperatures.
 
     Args:
         task: examples, heads and test sets.

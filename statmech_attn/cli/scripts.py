@@ -25,7 +25,7 @@ SIZES = ("smoke", "laptop", "paper")
 
 
 class Script:
-    """Options of one figure script, and the folders it reads and writes.
+    """A script of a figure: its options, and the folders it reads and writes.
 
     The script lies in a folder beside `analysis` and `simulations`, with a file
     `sizes.toml` that names, for every study and size, the keys that differ from the

@@ -53,7 +53,7 @@ LABELLED = Variables(
 def compare_entropy_production(
     theory: EntropyProduction, simulations: Sequence[Simulation] | xr.Dataset
 ) -> xr.Dataset:
-    """Compare the rate of the map with those of networks of N spins.
+    """Compare the entropy production of the theory with that of N spins.
 
     Args:
         theory: of the map, as `dmft.entropy_production` gives it.

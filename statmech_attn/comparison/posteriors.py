@@ -151,7 +151,7 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
 
 
 def sampled_by(posterior: xr.Dataset) -> str:
-    """Name of the estimate that a posterior is (`bpkr.estimates`).
+    """The name of the estimate by which a posterior was sampled.
 
     Args:
         posterior: result of a posterior study.

@@ -62,7 +62,7 @@ SCORE_LIMIT = 0.3  # of the spread of a score: variances are then off by a fifth
 
 
 class NoiseBand(NamedTuple):
-    """Linear noise along a trajectory, for N = 1: divide by sqrt(N), or by N.
+    """Noise of a network of N spins along a trajectory, in units of 1/sqrt(N) or 1/N.
 
     Attributes:
         std: standard deviations of the observables, arrays (steps, M, *batch).
@@ -136,7 +136,7 @@ class Noise(NamedTuple):
 def noise_start(
     net: Network, patterns: Patterns, params: Parameters, state: State
 ) -> Noise:
-    """No noise yet; arguments as in `linear_noise`.
+    """Linear noise before the first token; arguments as in `linear_noise`.
 
     Args:
         net: the network, as `network` builds it.
@@ -208,7 +208,7 @@ def noise_dimension(net: Network, params: Parameters) -> int:
 def noise_steps(
     net: Network, noise: Noise, *, steps: int, covariance: bool = False
 ) -> tuple[Noise, NoiseBand]:
-    """Go on for some steps; the band has the batch (n,).
+    """Continue linear noise for some steps; the band has the batch (n,).
 
     Args:
         net: the network, as `network` builds it.

@@ -140,7 +140,7 @@ def entropy_production(
 
 
 class Past(NamedTuple):
-    """What reversal needs of the last C tokens, by slot, and of the newest one.
+    """The last C tokens, from which the entropy production of the next follows.
 
     Attributes:
         queries: overlaps with the query patterns.
@@ -219,7 +219,7 @@ def _read_on(net: Network, params: Parameters, state: State) -> tuple[State, Pas
 
 
 def no_past(net: Network, state: State) -> Past:
-    """A past that no token has filled.
+    """The past of a network that has written no token yet.
 
     Args:
         net: the network, as `network` builds it.

@@ -183,7 +183,7 @@ def attention_weights(gamma, m_q, k, tokens) -> Float[Array, "C *batch"]:
 
 
 def observation(net, params, state: State, overlaps, after: State) -> Observation:
-    """What one step showed, given the state before and after it.
+    """Overlaps and attention of one step, from the states before and after it.
 
     Args:
         net: the network, as `network` builds it.

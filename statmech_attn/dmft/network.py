@@ -50,7 +50,7 @@ PARAMETERS = Variables(
 
 
 class Network(eqx.Module):
-    """What does not change along a scan; build with `network`.
+    """A 1-bit attention network, whose parameters may vary; build with `network`.
 
     Attributes:
         weighted: semantic patterns times the fractions of the site classes.
@@ -130,7 +130,7 @@ class Parameters(eqx.Module):
 
 
 class State(eqx.Module):
-    """Attention window and clock; see the module docstring.
+    """State of the mean-field map: the attention window and the clock.
 
     Attributes:
         v: value overlaps of the tokens in the window, by slot: token time mod C.
@@ -224,7 +224,7 @@ def network_digest(net: Network) -> str:
 
 
 def network_attributes(net: Network) -> dict[str, Any]:
-    """What files of a network say of it: its digest and its context.
+    """Attributes by which files name their network: its digest and its context.
 
     Args:
         net: a network.
@@ -393,7 +393,7 @@ def drawn_means(
 def next_means(
     net: Network, params: Parameters, attention, before
 ) -> Float[Array, "S *batch"]:
-    r"""Class means of the next token, of which spins are redrawn or copied.
+    r"""Class means of the next token, whose spins are redrawn or copied.
 
     $\langle x_{t+1} \rangle_c = (1 - \Delta) \langle x_t \rangle_c + \Delta
     \tanh h_c$ (docs/theory/dmft.md, 7).

@@ -76,7 +76,7 @@ def sequential(net: Network, epsilon: float | None = None) -> System:
 
 
 def stretched(net: Network, tokens: int) -> Network:
-    """A network whose window and positional code have so many tokens for each one.
+    """A network whose window and positional code last several times as many tokens.
 
     With redrawn = 1/tokens, time in units of 1/redrawn tokens passes as in the network
     itself: attention reads the same time, and positions change as often.

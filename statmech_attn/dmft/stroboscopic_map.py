@@ -32,7 +32,7 @@ from statmech_attn.labels import together
 
 
 class StroboscopicMap(eqx.Module):
-    """(x, parameters) -> x after `tokens` tokens; parameters beta, gamma, epsilon."""
+    """The network as a map over `tokens` tokens, of beta, gamma and epsilon."""
 
     net: Network
     tokens: int = eqx.field(static=True)

@@ -51,7 +51,7 @@ class BasinEntropy(NamedTuple):
 
 
 class Uncertainty(NamedTuple):
-    """Power of the distance in the share of states near a border.
+    """The uncertainty exponent: how the share of states near a border grows.
 
     Attributes:
         exponent: 1 of a smooth border, less of a fractal one.

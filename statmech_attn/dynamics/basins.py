@@ -216,7 +216,7 @@ def find_attractors(
 
 
 def distinguish(orbits: Orbits) -> Attractors:
-    """Group the orbits of one parameter by the set they ended on.
+    """Group orbits by the attractor on which they ended.
 
     The groups do not depend on the order of the orbits.
 

@@ -168,7 +168,7 @@ def flow_spectrum(
 
 
 def per_unit_time(spectrum: PyTree, interval: float) -> PyTree:
-    """A `Spectrum` of the map over `interval`, in nats per unit time of the flow.
+    """The spectrum of a map over `interval`, in nats per unit time of its flow.
 
     Args:
         spectrum: Lyapunov spectrum.

@@ -38,7 +38,7 @@ def set_distance(a: Points, b: Points) -> float:
 
 
 def directed_distance(a: Points, b: Points) -> float:
-    """Mean over a of the distance to the nearest point of b.
+    """Mean distance from the points of a to their nearest points of b.
 
     Args:
         a: points of a set, (n, d).
@@ -149,7 +149,7 @@ def match_by_flow(
 
 
 def identities(parents: Sequence[Int[np.ndarray, " _m"]]) -> list[np.ndarray]:
-    """Numbers of the sets along a parameter: their parents', or the next new one.
+    """Number attractors along a parameter: as the one before, or anew.
 
     Args:
         parents: for each value of the parameter, the parent of each set among those of

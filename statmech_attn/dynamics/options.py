@@ -18,7 +18,7 @@ from statmech_attn.options import (
 
 @dataclass(frozen=True)
 class Criteria(Options):
-    """Thresholds of the verdict, without a unit where none is given.
+    """Thresholds by which `classify` decides, dimensionless unless stated.
 
     Attributes:
         zero (nat / step): a weighted exponent below this is zero, unless its error says
@@ -131,7 +131,7 @@ class Confirm(Options):
 
 @dataclass(frozen=True)
 class Search(Options):
-    """How orbits are followed until they settle.
+    """Options by which orbits are followed until they settle.
 
     Attributes:
         horizon (step): for how long an orbit is followed at most.
@@ -155,7 +155,7 @@ class Search(Options):
 
 @dataclass(frozen=True)
 class BasinPlan(Options):
-    """What is kept of the attractors along a parameter, and how they are matched.
+    """Options of basins along a parameter: what is stored, how sets are matched.
 
     Attributes:
         steps (step): window from which the phase of an attractor is found.

@@ -87,7 +87,7 @@ class Look(NamedTuple):
 
 
 class Follower:
-    """The compiled look of one map; build once, follow any starts and parameters.
+    """A compiled program that follows many starts of one map until they settle.
 
     Starts, and parameters of their own, are on the first axis of every array.  What it
     computes is on the last one, lanes of its programs: `look` and `see` take lanes.

@@ -99,7 +99,7 @@ TINY = float(np.finfo(float).tiny)
 
 
 class Evidence(eqx.Module):
-    """What the verdict rests on; every entry has the batch shape.
+    """The evidence for the phase of an orbit; every entry has the batch shape.
 
     Attributes:
         recurrence_period: steps after which the orbit recurs; 0 where none was found.
@@ -136,7 +136,7 @@ class Evidence(eqx.Module):
 
 
 class Classification(eqx.Module):
-    """Verdict, the evidence for it, and the spectrum of the last window.
+    """The phase of an orbit, the evidence for it, and the Lyapunov spectrum.
 
     Attributes:
         phase: index into `PHASES`.

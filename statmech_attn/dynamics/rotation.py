@@ -52,8 +52,7 @@ NEAR_HALF = 0.45  # turns from the mean advance at which unwrapping gets ambiguo
 
 
 class Rotation(eqx.Module):
-    """Rotation number in turns per step, its error, and an index into
-    `ROTATION_RESULTS`.
+    """A rotation number with its error, or why there is none (`ROTATION_RESULTS`).
 
     Attributes:
         number: turns per step.

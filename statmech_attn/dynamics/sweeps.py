@@ -135,7 +135,7 @@ def intervals(
 
 
 def sets_differ(distance, scatter: float, size: float, recurs: bool) -> bool:
-    """Whether sets at this distance are two: cycles exactly, others in scatters.
+    """Whether two sets at this distance are different attractors.
 
     Args:
         distance: between the two sets.

@@ -410,7 +410,7 @@ class TangentSystem(eqx.Module):
 
 
 class Linearised(TangentSystem):
-    """Any map on a pytree at fixed parameters, differentiated by JAX.
+    """A map at fixed parameters with the tangent dynamics that JAX derives.
 
     Floating-point leaves are the coordinates; integer leaves (a clock, say) are
     carried along and contribute no exponent.  Unbatched; use `jax.vmap` around the

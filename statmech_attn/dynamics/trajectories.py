@@ -66,7 +66,7 @@ def trajectories(
     transient: int = 0,
     observables: Sequence[str] | None = None,
 ) -> "Trajectories":
-    """What is observed at every step, for each value of a parameter.
+    """Orbits of any system, step by step, at every value of a parameter.
 
     Args:
         system: a `System`, or its step (state, parameters) -> state; parameters are a
@@ -120,7 +120,7 @@ def trajectories(
 
 
 class Trajectories(Points):
-    """What is observed at every step, for each parameter; see `trajectories`.
+    """Orbits of any system along a parameter, step by step; see `trajectories`.
 
     Args:
         system: the map.

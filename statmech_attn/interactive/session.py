@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def setup() -> None:
-    """Double precision, and compiled programs that later sessions find on the disk.
+    """Switch on double precision, and keep compiled programs on the disk.
 
     Call it before anything is computed.  Programs are kept in
     `~/.cache/statmech_attn/jax`, or in JAX_COMPILATION_CACHE_DIR, results get the

@@ -37,7 +37,7 @@ MAX_SMALL = 200  # P(k > 200) < 1e-170 for n p < 10
 
 
 def binomial(key: Key[Array, ""], n, p, shape: tuple[int, ...] | None = None):
-    """Binomial(n, p) numbers as doubles, one per element of the broadcast shape.
+    """Draw binomial(n, p) numbers, one for each element of the broadcast shape.
 
     Args:
         key: a JAX key.

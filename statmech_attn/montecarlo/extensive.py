@@ -39,7 +39,7 @@ EXACT = 2**24  # signs whose sum single precision holds
 
 
 class Overlaps(NamedTuple):
-    """What is measured on tokens 0, ..., T of every run.
+    """Overlaps measured on tokens 0, ..., T of every run.
 
     Attributes:
         m_o_se: semantic overlaps with the outputs of the condensed patterns.

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 
 class Transition(NamedTuple):
-    """What is known of the last step of a chain.
+    """The last step of a Markov chain: position, energy, acceptance.
 
     Attributes:
         z: coordinates after the transition.

@@ -47,7 +47,7 @@ class SampledRecall(extensive.Recall):
 
 @dataclass(frozen=True)
 class CriticalSampling(Options):
-    """How spins are sampled at a bifurcation, in times of the law there.
+    """Options by which spins are sampled at a bifurcation.
 
     An amplitude relaxes in (N / a D)^(1/2) iterates of the map.
 

@@ -76,7 +76,7 @@ def _over_runs(statistic: Callable[[np.ndarray], Any]) -> Callable[[Any], Any]:
 
 
 class Simulation(NamedTuple):
-    """What a simulation returns; row 0 of time is the first generated token.
+    """The result of a simulation; row 0 of time is the first generated token.
 
     Attributes:
         mean: means over the runs, arrays (steps, M, *batch).

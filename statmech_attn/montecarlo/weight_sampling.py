@@ -48,7 +48,7 @@ FIRST_STEP = 0.5  # over the largest frequency: of Langevin, and where NUTS star
 
 
 class WeightDraws(NamedTuple):
-    """What the draws say; chains first.
+    """Draws of all weights with their diagnostics; chains first.
 
     Attributes:
         U: order parameters (U_1, ..., U_L) of every draw.

@@ -97,8 +97,7 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
 
 @style.styled
 def sweep_samples(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
-    """Samples of the sweeps up and down a parameter, a bar at the foot where they
-    differ.
+    """Samples of both sweeps of a parameter, with a bar where they differ.
 
     Args:
         dataset: a result of kind `hysteresis`.

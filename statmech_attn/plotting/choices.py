@@ -26,7 +26,7 @@ WORDS = {
 
 
 class Choice(NamedTuple):
-    """What can be chosen of a picture.
+    """A choice that a picture offers to its reader.
 
     Attributes:
         name: in the address of a view.

@@ -94,7 +94,7 @@ class Unread(ValueError):
 
 
 def panels(figure: Figure, solved: float | None = None) -> dict[str, Any]:
-    """Everything that a figure shows.
+    """All panels of a figure as plain data: lines, points, areas, words.
 
     Args:
         figure: as a registered picture draws it.

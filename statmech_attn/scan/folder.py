@@ -44,7 +44,7 @@ OWN = re.compile(
 
 
 class Manifest(BaseModel):
-    """What a folder was begun for; never changed.
+    """The study of a chunk folder and how it is cut; never changed.
 
     Attributes:
         resolved: the study with all defaults, and files by their full path.

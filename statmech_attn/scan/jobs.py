@@ -58,7 +58,7 @@ def chunks_of(output: Path) -> Path:
 
 
 class Job(NamedTuple):
-    """What is computed, and what identifies it.
+    """A computation to be run in chunks, with what identifies it.
 
     Attributes:
         text: of the study, in TOML; a result that holds the same is this one.

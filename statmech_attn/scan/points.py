@@ -42,7 +42,7 @@ from statmech_attn.scan.work import (
 
 
 class Computation(ABC):
-    """What is computed in memory, or in chunks beside a file; base of works."""
+    """A computation in memory, or in chunks beside a file."""
 
     title: str
     batch: int

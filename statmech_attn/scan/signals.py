@@ -22,7 +22,7 @@ SHOW_CURSOR = b"\x1b[?25h"  # progress bars hide it
 
 
 class Stop:
-    """What a user or a scheduler has asked for; set from a signal handler.
+    """A request to stop, by a user or a scheduler.
 
     Attributes:
         finish: begin no other chunk.

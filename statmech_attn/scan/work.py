@@ -72,7 +72,7 @@ class Assembled(NamedTuple):
 
 
 class Pilot(NamedTuple):
-    """What a short run says of a long one.
+    """A forecast of time and memory from a short run.
 
     Attributes:
         seconds: for one point, on one of the workers of this process.
@@ -156,7 +156,7 @@ class Results(Protocol):
 
 
 class OneRound(ABC):
-    """What most kinds of work share: points that need nothing of each other."""
+    """Work whose points need nothing of each other, as in most kinds."""
 
     unit = 1
     alone = False

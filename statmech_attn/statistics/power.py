@@ -53,7 +53,7 @@ class Deviations(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What is made of a mean, or of many that were drawn, with these as last axis.
+    """Sums over a mean, or over many that were drawn, with these on the last axis.
 
     Attributes:
         z: every difference in standard errors.
@@ -71,7 +71,7 @@ class Sums(NamedTuple):
 
 
 def sums(deviations: Deviations, mean: Float[np.ndarray, "draws D"]) -> Sums:
-    """The sums of means that samples with these squares may have.
+    """The law of the sums of means of samples with these squares.
 
     Args:
         deviations: of one point.
@@ -178,7 +178,7 @@ def law(points: Sequence[Deviations], level: float = LEVEL, seed: int = 0) -> La
 
 
 def noise(point: Deviations, draws: int, rng) -> Sums:
-    """Sums that samples of the same scatter may have, whatever their mean is.
+    """Sums that chance makes of samples of this scatter, whatever their mean.
 
     Args:
         point: deviations of one point.
@@ -203,7 +203,7 @@ def noise(point: Deviations, draws: int, rng) -> Sums:
 
 
 def in_errors(shift, variance):
-    """A shift in standard errors, zero where there is none.
+    """A shift in units of its standard error.
 
     Args:
         shift: of any shape.

@@ -164,7 +164,7 @@ class BlockFolder:
 
 
 class BlockMemory:
-    """The same without a folder: what is drawn stays in memory."""
+    """The pieces of one run in memory, in place of a folder."""
 
     def __init__(self, *, warmup: int) -> None:
         self.done, self.warmup = 0, warmup

@@ -117,7 +117,7 @@ def with_provenance(dataset: xr.Dataset, study: str, **how: Any) -> xr.Dataset:
 
 
 def origin(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """What `write` takes of how a result came about, from the attributes it has.
+    """The provenance of a result, from its attributes, as `write` takes it.
 
     Args:
         attributes: of a data set.

@@ -42,7 +42,7 @@ QUICK = 5.0  # seconds of a block that is run for its time
 
 
 class State(eqx.Module):
-    """All that the next step depends on.
+    """The state of a training: all that the next step depends on.
 
     Attributes:
         weights: weights of the network, a tree of arrays.
@@ -58,7 +58,7 @@ class State(eqx.Module):
 
 
 class Trained(NamedTuple):
-    """The end of a run, and its losses at `Descent.recorded`.
+    """The trained weights, and the losses at `Descent.recorded`.
 
     They stay what they are after the end of a run, NaN where it diverged.
 
@@ -89,7 +89,7 @@ class Trained(NamedTuple):
 
 
 class Trainer:
-    """Compiled once; trains any weights and problem of the shapes of the examples.
+    """A compiled gradient descent, for weights and problems of one shape.
 
     Args:
         terms: data and prior term of a problem (a pytree of arrays) at given weights.

@@ -68,7 +68,7 @@ def precision_here(choices: Minibatches) -> Precision:
 
 
 class ClassPatches(NamedTuple):
-    """What the tasks are made of: patches of all drawings, and the codes of tokens.
+    """The parts of one-shot tasks: patches of all drawings, codes of tokens.
 
     Patches have one channel of n features; codes have N_0, a multiple of n, and are
     those of `token_codes`.
@@ -80,7 +80,7 @@ class ClassPatches(NamedTuple):
 
 
 class State(eqx.Module):
-    """All that the next step depends on."""
+    """The state of a training: all that the next step depends on."""
 
     weights: Transformer
     memory: Any  # of the optimiser
@@ -123,7 +123,7 @@ class Learnt(NamedTuple):
 
 
 class StochasticTrainer:
-    """Compiled once; trains any weights of the shape of the example.
+    """A compiled descent on minibatches, for weights of one shape.
 
     Args:
         choices: of the descent.

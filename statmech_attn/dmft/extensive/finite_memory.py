@@ -195,7 +195,7 @@ def system_start(
     *,
     memory: int = MEMORY,
 ) -> Window:
-    """The window that the recursion fills from the output of one pattern.
+    """Initial window of the recursion, from the output of one pattern.
 
     Args:
         net: condensed patterns and context.

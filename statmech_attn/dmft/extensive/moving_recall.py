@@ -213,7 +213,7 @@ def moving(
 
 
 def check_moving(problem: LoadedNetwork, free: str = "alpha") -> None:
-    """Refuse what has no states of moving recall.
+    """Refuse networks that have no states of moving recall.
 
     Args:
         problem: of the ensemble `cycle`, one beta, and no positional code.

@@ -10,7 +10,7 @@ from statmech_attn.options import Count, Options, Positive, WholeNumber
 
 @dataclass(frozen=True)
 class Recall(Options):
-    """How recall begins, how long it is followed, and what is kept of it.
+    """Options of recall: its start, its length and what is stored of it.
 
     Attributes:
         row: number of the network's pattern on which the start condenses, from 0.
@@ -28,7 +28,7 @@ class Recall(Options):
 
 @dataclass(frozen=True)
 class SolvedRecall(Recall):
-    """Recall of the theory, and how precisely it is solved.
+    """Options of recall by the theory: those of `Recall`, and how precise it is.
 
     Attributes:
         error: largest standard error of m, A, C and weights that are sampled.
@@ -41,7 +41,7 @@ class SolvedRecall(Recall):
 
 @dataclass(frozen=True)
 class Retrieval(Options):
-    """Retrieval whose end is sought, and how it is found.
+    """Options of a capacity: the retrieval state, and how its end is found.
 
     Attributes:
         row: number of the network's pattern that is retrieved.

@@ -405,7 +405,7 @@ def noise_multiplier(
 
 
 def chosen_lags(problem: LoadedNetwork, lags: int | None = None) -> int:
-    """The largest lag that is told from an infinite one.
+    """The largest lag whose effect can be told from that of an infinite one.
 
     Args:
         problem: with its context.
@@ -434,7 +434,7 @@ def chosen_lags(problem: LoadedNetwork, lags: int | None = None) -> int:
 def check_stationary(
     problem: LoadedNetwork, free: str = "alpha", *, at_rest: bool = False
 ) -> None:
-    """Refuse what has no stationary states here.
+    """Refuse networks whose stationary states this theory lacks.
 
     Args:
         problem: of one beta and without positional code.

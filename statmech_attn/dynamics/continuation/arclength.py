@@ -99,7 +99,7 @@ def correct(
     tolerance,
     max_iterations,
 ) -> Correction:
-    """Newton for residual(u) = 0 in the plane row . (u - guess) = 0.
+    """Solve residual(u) = 0 in the plane row . (u - guess) = 0 by Newton's method.
 
     The unit tangent points along `row`.
 
@@ -179,7 +179,7 @@ class Method(NamedTuple):
 
 
 class Curve(Iterator[Point]):
-    """The driver: iterate to go on, stop at any time.
+    """A curve of zeros, point by point: iterate to go on, stop at any time.
 
     `points` are those found so far; `result` is a code that indexes `RESULTS`,
     "unfinished" while there is more to come; `outside` is the first point that is not

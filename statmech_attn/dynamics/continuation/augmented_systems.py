@@ -63,7 +63,7 @@ def linearise(residual: Callable, u: Float[Array, " n+1"]):
 
 
 def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
-    """The special point of a kind near u; `angle` starts that of the multiplier.
+    """Locate a bifurcation of a kind near u; `angle` starts the multiplier's.
 
     `residual` is G(x, p) = f^k(x, p) - x of u = (x, p).
 

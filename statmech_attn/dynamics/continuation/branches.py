@@ -156,7 +156,7 @@ class Solution(eqx.Module):
 
 
 class Branch(Iterator[BranchPoint]):
-    """The driver of one branch; made by `follow_cycle`.
+    """A branch of cycles in one parameter; made by `follow_cycle`.
 
     It ends where it first leaves its range, be that only to turn in a fold beyond.
     """

@@ -97,7 +97,7 @@ class CodimensionTwo(eqx.Module):
 
 
 class CriticalCurve(Iterator[CriticalPoint]):
-    """The driver: iterate to go on, stop at any time.
+    """A curve of bifurcations in two parameters: iterate to go on, stop any time.
 
     `points` and `codimension_two` are what was found so far; `result` indexes
     `CURVE_RESULTS`.

@@ -28,7 +28,7 @@ RETURNED = 1e-7  # relative distance of a point that counts as the same
 
 
 class Cycle(eqx.Module):
-    """A cycle, or how far Newton came.
+    """A cycle that Newton's method has found, or where the iteration ended.
 
     `period` is the smallest number of iterates after which the orbit closes, which may
     be a divisor of the one that was asked for; `asked` is that one.
@@ -83,7 +83,7 @@ class Cycle(eqx.Module):
 def find_cycle(
     problem: Problem, x: PyTree, value: float, settings: Settings | None = None
 ) -> Cycle:
-    """Newton for a cycle, stable or not, near a state x at one value of `free`.
+    """Find a cycle, stable or not, near a state x at one value of `free`.
 
     Args:
         problem: the map, its parameters and the free one.

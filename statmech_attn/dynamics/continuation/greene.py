@@ -68,7 +68,7 @@ def greene_residue(cycle: LongCycle) -> tuple[float, float]:
 
 
 class CriticalParameter(eqx.Module):
-    """Where a torus breaks up.
+    """The parameter at which a torus breaks up, with its error.
 
     Attributes:
         value: of the parameter, extrapolated from the last three cycles.

@@ -48,7 +48,7 @@ CLOSE_IN = 1e-13  # of a step, tolerance of the place of a bifurcation
 
 
 class LongCycle(eqx.Module):
-    """A cycle with all its points, or how far Newton came.
+    """A cycle with all its points, or where Newton's iteration ended.
 
     Attributes:
         orbit: points of the cycle, one after another.
@@ -118,7 +118,7 @@ def find_long_cycle(
     held: int | None = None,
     settings: Settings | None = None,
 ) -> LongCycle:
-    """Newton for all points of a cycle, stable or not, at one value of `free`.
+    """Find a cycle, stable or not, by solving for all of its points.
 
     Cycles of one value may form a line, as those of a rotation or of a map that keeps
     areas nearly do; one of them is found, and the value, where a coordinate is held.
@@ -258,7 +258,7 @@ class LongSpecial(eqx.Module):
 
 
 class LongBranch(Iterator[LongCycle]):
-    """The driver of a branch of long cycles; made by `follow_long_cycle`.
+    """A branch of long cycles in one parameter; made by `follow_long_cycle`.
 
     `points` and `special` are what was found so far; `result` indexes `RESULTS`.
     """

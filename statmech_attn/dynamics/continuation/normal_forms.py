@@ -49,7 +49,7 @@ FLAT = 1e-6  # of the cubic terms: size below which b is a symmetry's zero
 
 
 class NormalForm(eqx.Module):
-    """Coefficients at one special point; NaN where a kind has none.
+    """Coefficients of the normal form at a bifurcation; NaN where it has none.
 
     `coefficient` is b, c or Re d; `twist` is Im d; `speed` is s at a fold, else m
     (at a transcritical point its size, of either sign on the two branches);
@@ -158,7 +158,7 @@ class NormalForm(eqx.Module):
 
 
 def normal_form(problem: Problem, kind: int, located: Located) -> NormalForm:
-    """Coefficients at a located bifurcation of a cycle.
+    """Coefficients of the normal form at a bifurcation of a cycle.
 
     Args:
         problem: the map and the period of the cycle.

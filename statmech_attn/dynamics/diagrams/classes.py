@@ -16,7 +16,7 @@ UNDECIDED = -1
 
 
 def classes(phases) -> np.ndarray:
-    """Index into `CLASSES` of each code of a phase, or `UNDECIDED`.
+    """The class of each phase, as an index into `CLASSES`, or `UNDECIDED`.
 
     Args:
         phases: codes of phases.
@@ -33,7 +33,7 @@ def classes(phases) -> np.ndarray:
 
 
 def disagreement(phases, by_sign, failed: np.ndarray | bool = False) -> np.ndarray:
-    """1 where the two differ, 0 where they agree, `UNDECIDED` without a verdict.
+    """Where two classifications differ: 1, 0, or `UNDECIDED` without a verdict.
 
     Args:
         phases: codes by all evidence, any shape.

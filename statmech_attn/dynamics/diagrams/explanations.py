@@ -189,7 +189,7 @@ def _final(point: xr.Dataset, v: Verdict) -> str:
 
 
 def doubts(dataset: xr.Dataset) -> list[str]:
-    """What a scan knows of transients among its verdicts, in a few sentences.
+    """A few sentences on the transients among the verdicts of a scan.
 
     Args:
         dataset: of kind `bifurcation` or `diagram`, with exponents.

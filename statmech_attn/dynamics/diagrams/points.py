@@ -32,7 +32,7 @@ Numbers = np.ndarray | jax.Array
 
 
 class Verdicts(NamedTuple):
-    """What one window says of each point; points on the last axis."""
+    """The verdict of one window on each point; points on the last axis."""
 
     phase: Numbers
     period: Numbers

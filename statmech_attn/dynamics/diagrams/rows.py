@@ -69,7 +69,7 @@ Start = Callable[[PyTree, np.ndarray], PyTree]
 
 
 class Diagram(NamedTuple):
-    """A diagram as it is asked for.
+    """A diagram to be computed: system, axes, initial state and options.
 
     Attributes:
         start: parameters and numbers of the starts of some points -> their states.

@@ -82,7 +82,7 @@ def irreversible(system: System, plan: Plan) -> bool:
 
 
 class Scan:
-    """Compiled stages of a diagram; build once, run on any number of points.
+    """The compiled stages of a diagram, which run on any number of points.
 
     Args:
         points: examples, as many as will be run at once.

@@ -74,7 +74,7 @@ def test_a_point_of_a_diagram_explains_its_phase_with_the_numbers_of_the_file(
 ):
     fixed, cycle, chaos = (explain(in_memory, a=a) for a in (0.2, 0.99, 1.4))
     assert fixed.startswith("a = 0.2, fixed: the orbit recurs after 1 step, to ")
-    assert cycle.startswith("a = 1 (nearest to 0.99), periodic: the orbit recurs after ")
+    assert cycle.startswith("a = 1 (nearest to 0.99), periodic: the orbit recurs ")
     assert "nat/step, of the cycle itself; the window that decided has" in cycle
     assert f"held for {int(in_memory.horizon[2])} steps" in cycle
     value, error = in_memory.lyapunov[3, 0], in_memory.lyapunov_stderr[3, 0]
