@@ -93,7 +93,7 @@ WRITERS = {
     "explore/pictures.py": "draws into memory",
     "explore/private_files.py": "makes files of mode 0600 where none was",
     "explore/pyramid.py": "its caller puts the file into place",
-    "interactive/accessor.py": "draws into memory",
+    "interactive/registration.py": "draws into memory",
     "scan/chunk_file.py": "keeps the chunk that another process has written",
     "scan/folder.py": "keeps the file that another process has written",
     "storage/streaming.py": "writes to the handle of a part of `replaced`",

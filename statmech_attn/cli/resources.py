@@ -56,7 +56,8 @@ def new(
     task: Annotated[
         str,
         typer.Option(
-            help="The task of a study of learning, such as one-shot; system; or block."
+            help="The task of a study of learning, such as one-shot, or else system "
+            "or block."
         ),
     ] = "",
 ) -> None:

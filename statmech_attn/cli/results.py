@@ -212,7 +212,7 @@ def export(
     rows: Annotated[
         str,
         typer.Option(
-            help="The dimensions of which every row has one place, such as beta,time."
+            help="A row for every combination of these dimensions, such as beta,time."
         ),
     ] = "",
     overwrite: Annotated[

@@ -73,14 +73,14 @@ Temperature = Annotated[
 Resamples = Annotated[
     int,
     typer.Option(
-        help="Sets of four fifths of the examples, from which errors come.", min=0
+        help="Sets of four fifths of the examples, whose scatter gives the errors.",
+        min=0,
     ),
 ]
 Permutations = Annotated[
     int,
     typer.Option(
-        help="Permutations of the labels, against which the scores are held; 0 for "
-        "none.",
+        help="Permutations of the labels with which scores are compared; 0 for none.",
         min=0,
     ),
 ]
