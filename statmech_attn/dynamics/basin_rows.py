@@ -26,7 +26,7 @@ def columns_of(of_values: list[Attractors], points: int) -> Arrays:
 
     Args:
         of_values: attractors of each value.
-        points: of an attractor that are kept.
+        points: number of points of an attractor that are kept.
     """
     pooled = lambda read: np.concatenate([np.asarray(read(x)) for x in of_values])
     distinct = pooled(lambda x: x.orbits.distinct[x.leader])

@@ -64,11 +64,11 @@ class Plan(Options):
         value: number of the displayed coordinate.
         on: number of the coordinate of the section, the last one where there are fewer.
         level: value of that coordinate on the section.
-        compiler: of the steps: "xla"; "llvm", which is faster for maps of a few
+        compiler: makes the steps: "xla"; "llvm", which is faster for maps of a few
             coordinates on a CPU and needs the extra `native`; or "auto": llvm where it
             can take the system, as a run finds when it begins. Last digits differ.
-        entropy_production: whether it is averaged beside exponents, over a quarter of
-            `steps`, for a system that says what it is; takes 4 to 8 % longer.
+        entropy_production: whether entropy production is averaged beside exponents,
+            over a quarter of `steps`, where a system defines it; takes 4 to 8 % longer.
     """
 
     transient: WholeNumber = 20_000
@@ -118,8 +118,8 @@ class Confirm(Options):
 
     Attributes:
         starts: perturbed states from which a doubtful point is run again; 0: none is.
-        transients: share of transients that may be expected among chaotic points that
-            are not doubtful, down to which they are run for longer.
+        transients: points are run for longer until at most this share of the chaotic
+            points that are not doubtful is expected to be transient.
         horizon (step): steps for which a point is run again at most, in all; 96 times
             transient and steps when left out.
     """
@@ -161,7 +161,7 @@ class BasinPlan(Options):
         steps (step): window from which the phase of an attractor is found.
         exponents: Lyapunov exponents of an attractor; as many as a state has
             coordinates, 2 at most, when left out.
-        points: of an attractor that are kept.
+        points: number of points of an attractor that are kept.
         matching: how attractors of neighbouring values are told to be one: by flow or
             by distance.
         furthest: largest distance of attractors that are one, in units of the points'

@@ -53,9 +53,9 @@ class CriticalSampling(Options):
 
     Attributes:
         runs: independent runs of every N and distance.
-        samples: amplitudes of a run.
-        warmup: times in which the amplitude relaxes that are left out.
-        duration: such times over which amplitudes are taken.
+        samples: number of amplitudes that are taken from a run.
+        warmup: beginning that is left out, in relaxation times of the amplitude.
+        duration: length over which amplitudes are taken, in relaxation times.
         horizon: predicted times after which every run must have passed a fold.
     """
 

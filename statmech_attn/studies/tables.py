@@ -115,7 +115,7 @@ class Range(Table, frozen=True):
     Attributes:
         start: first value.
         stop: last value.
-        num: how many.
+        num: number of values.
     """
 
     start: float
@@ -127,8 +127,8 @@ class Interval(Table, frozen=True):
     """A range without steps.
 
     Attributes:
-        start: lower end.
-        stop: upper end.
+        start: lower end of its interval.
+        stop: upper end of its interval.
     """
 
     start: float

@@ -23,8 +23,8 @@ class FiniteSizeRun(of(CriticalSampling), ContinuationRun, frozen=True):
     """The bifurcation on the branch of a cycle, and spins around it.
 
     Attributes:
-        bifurcation: kind that is looked for; the first one of any kind when left out.
-        number: which of those of this kind, from 1, along the branch.
+        bifurcation: kind of bifurcation; the first one of any kind when left out.
+        number: number of the bifurcation of this kind along the branch, from 1.
         n_spins: numbers N of spins.
         distances: from the bifurcation, in units of the width over which N spins round
             it, 0 among them; positive where the new orbit is, or no state is left.

@@ -151,8 +151,8 @@ class TrajectoryRun(RunSpec, frozen=True):
 
     Attributes:
         noise: whether the spread of the linear noise is computed as well.
-        entropy_production: whether that of every token is computed, which takes three
-            times as long.
+        entropy_production: whether the entropy production of every token is computed,
+            which takes three times as long.
     """
 
     start: Start | None = None
@@ -284,9 +284,9 @@ class ResponseRun(StartSpec, frozen=True):
 
     Attributes:
         transient (token): steps before the orbit is looked at.
-        frequencies (rad / token): of the field.
+        frequencies (rad / token): frequencies of the field.
         field: family of the pattern along which the field acts.
-        pattern: its number, from 0.
+        pattern: number of that pattern, from 0.
         longest (token): longest period that is looked for.
     """
 

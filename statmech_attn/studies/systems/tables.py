@@ -101,8 +101,8 @@ class FlowSpec(Table, frozen=True):
     """[system.flow]: the function is a vector field; a step is the flow over a time.
 
     Attributes:
-        time: of one step, in the units of the flow.
-        substeps: steps of the solver within it.
+        time: length of one step, in the units of the flow.
+        substeps: steps of the solver within one step.
     """
 
     time: Positive
@@ -114,7 +114,7 @@ class SectionSpec(Table, frozen=True):
 
     Attributes:
         observable: name of the observable that decides.
-        value: of that observable on the section.
+        value: value of that observable on the section.
         tolerance: half width of the section; when left out, the section is where the
             observable crosses the value from below, between two steps.
     """
@@ -129,13 +129,13 @@ class BlockSpec(Table, frozen=True):
 
     Attributes:
         norm: layer norm, or division by the root mean square.
-        epsilon: added to the variance by norms: 1e-5 in PyTorch, 1e-6 in Flax.
+        epsilon: what norms add to the variance: 1e-5 in PyTorch, 1e-6 in Flax.
         post: whether norms follow heads and MLP, as in layers of PyTorch by default,
             and do not stand before them.
         closing: whether a norm ends every step; where norms do not follow heads and
             MLP, when left out.
-        activation: of the MLP; "gelu" is the usual approximation, "exact-gelu" the
-            function itself, as in PyTorch.
+        activation: function of the MLP; "gelu" is the usual approximation,
+            "exact-gelu" the function itself, as in PyTorch.
         causal: whether a token sees only itself and those before it.
     """
 
@@ -155,9 +155,9 @@ class SystemSpec(Table, frozen=True):
             "package.module:step": a JAX function (state, parameters) -> state, or a
             `dynamics.System`; parameters are a dictionary with the names of
             [parameters].
-        weights: in its place, a file of arrays (npz or HDF5) relative to the study: the
-            weights of a transformer block, which is looped; its parameters are `scale`
-            of all branches and `temperature` of the attention.
+        weights: in place of a function, a file of arrays (npz or HDF5) relative to the
+            study: the weights of a transformer block, which is looped; its parameters
+            are `scale` of all branches and `temperature` of the attention.
         block: how these weights are used.
         initial: initial state, a number, a list or a list of lists; or a box { low,
             high } for random ones.
@@ -232,9 +232,9 @@ class LabelSpec(Table, frozen=True):
     """A table of [labels]: how a parameter or an observable is labelled.
 
     Attributes:
-        words: what it is; its name when left out.
-        unit: of its values, as UDUNITS writes it.
-        symbol: in formulas and figures; its name when left out.
+        words: what it is, in words; the name when left out.
+        unit: unit of the values, as UDUNITS writes it.
+        symbol: symbol in formulas and figures; the name when left out.
     """
 
     words: str = ""
@@ -246,7 +246,7 @@ class SystemRun(Table, frozen=True):
     """Keys of [run] that every kind has.
 
     Attributes:
-        seed: of random initial states and of all random numbers of a run.
+        seed: seed of random initial states and of all random numbers of a run.
     """
 
     seed: Seed = 0
