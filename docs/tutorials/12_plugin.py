@@ -185,7 +185,7 @@ PICTURES = (plotting.Picture("exponents", exponents),)
 #     [project.entry-points."statmech_attn.kinds"]
 #     ensemble = "ensembles:KIND"
 #
-# In a notebook the parts may be the things themselves, and ``KINDS.add`` makes the row
+# In a notebook the parts may be the objects themselves, and ``KINDS.add`` makes the row
 # known.
 
 KIND = Kind(
@@ -242,4 +242,4 @@ print(f"between {low:.0%} and {high:.0%}, one standard error of the count")
 #
 # * :doc:`/plugins` shows the same as an installable distribution, and how to add a task
 #   for the Bayesian theory or a sampler of weights.
-# * :doc:`/scans` says what a work must hold to, and what it gets for that.
+# * :doc:`/scans` says what a kind must respect, and what it gets for that.

@@ -45,7 +45,7 @@ print(result)
 # ---------------------
 #
 # A study does the same at several :math:`\alpha`, and another one for networks of
-# spins, whose patterns are drawn anew for every sample.  Both are as well files for the
+# spins, whose patterns are drawn anew for every sample.  Both are also files for the
 # command line (``analysis/extensive.toml``, ``simulations/extensive_spins.toml``).
 
 network = {"patterns": "cycle", "n_patterns": 1, "n_bits": 0, "context": 2, "seed": 0}
@@ -82,14 +82,14 @@ print(found.statmech.describe())
 
 # %%
 # Differences are in standard errors over samples of the patterns, extrapolated to
-# :math:`N \to \infty`.  Number by number so few samples are a weak test.  Summed over
-# tokens and over :math:`\alpha` they tell more: by which part of itself each parameter
-# of the theory seems to be off, and which error would have been found with probability
-# 0.9.  Every sample is an average over 32 runs, each with a start and spins of its own.
+# :math:`N \to \infty`.  Compared number by number, so few samples are a weak test.
+# Sums over tokens and :math:`\alpha` tell more: which relative error each parameter of
+# the theory seems to have, and which one would have been found with probability 0.9.
+# Every sample is an average over 32 runs, each with a start and spins of its own.
 # Overlaps are summed together, and :math:`C` and :math:`S` each alone; the lines name
 # what tells most.
 #
-# Only tokens at which both :math:`N` count are summed, those before samples part.  One
+# Summed are only tokens before the samples part, at which both :math:`N` count.  One
 # :math:`N` alone has a bias of order :math:`1/N`, which looks like an :math:`\alpha`
 # that is wrong by half a per cent.
 #

@@ -18,7 +18,7 @@ among heads, MLP and norm.
 # heads that act side by side, then an MLP.  ``looped`` adds them to the hidden state,
 # stage by stage, and applies a norm at the end of every step, without which the state
 # would grow without bound.  The input is a branch too, which adds the same embeddings
-# at every step.  Any function of state and parameters can be one.
+# at every step.  Any function of state and parameters can be a branch.
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,7 @@ block = looped(weights)
 # %%
 # The result is a ``System`` like any other, so that every tool of ``dynamics`` takes
 # it.  Two parameters may be given: ``scale`` multiplies all branches, and
-# ``temperature`` divides what the softmax of the attention is taken of.
+# ``temperature`` divides the scores of the attention before their softmax.
 
 print(dynamics.lyapunov_spectrum(block, start, {"scale": 7.0}, steps=4000, exponents=4))
 
@@ -73,7 +73,7 @@ print(dynamics.lyapunov_spectrum(block, start, {"scale": 7.0}, steps=4000, expon
 # ------------------
 #
 # The larger the scale, the less of its old state the block keeps in a step; the colder
-# the attention, the fewer tokens does each token look at.  ``dynamics.classify`` judges
+# the attention, the fewer tokens each token looks at.  ``dynamics.classify`` judges
 # the orbits of 46 scales, and of 16 temperatures at a scale of 7, all side by side.
 
 scales, temperatures = jnp.linspace(1, 10, 46), jnp.geomspace(0.1, 10, 16)

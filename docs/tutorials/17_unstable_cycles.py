@@ -15,9 +15,9 @@ with a = b = 0.2.
 # From the flow to a map
 # ----------------------
 #
-# A limit cycle of a flow is no fixed point of anything that can be iterated, until the
-# flow is looked at only where it crosses a surface.  ``section`` makes a map of it, a
-# ``System`` like any other: a step goes to the next crossing.
+# Seen only where it crosses a surface, a flow becomes a map, which ``section`` makes: a
+# ``System`` like any other, whose step goes to the next crossing.  Limit cycles of the
+# flow are cycles of this map.
 
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
@@ -64,8 +64,8 @@ print(orbit.per_unit_time(verdict.spectrum))
 # All cycles up to three returns
 # ------------------------------
 #
-# ``unstable_cycles`` starts from points of an orbit that nearly returns, and from flows
-# whose fixed points are the cycles, made stable.  Each cycle is listed once.
+# ``unstable_cycles`` starts where an orbit nearly returns, and follows flows that are
+# built such that the cycles are their stable fixed points.  Each cycle is listed once.
 
 cycles = dynamics.unstable_cycles(
     plane, verdict.state, chaos, period=3, steps=400, starts=40, exponents=1
@@ -79,8 +79,8 @@ for length, sign, exponent, hits in zip(
 
 # %%
 # The first two multipliers are published as -2.403953527 and -3.512006980 (`G. Simon
-# <http://cns.physics.gatech.edu/ChaosBook/extras/simon/Roessler.html>`_).  Their signs
-# say that the direction that grows turns round: the map folds.
+# <http://cns.physics.gatech.edu/ChaosBook/extras/simon/Roessler.html>`_).  Negative signs
+# show that the map folds: each return reverses the growing direction.
 #
 # What follows from the cycles
 # ----------------------------
