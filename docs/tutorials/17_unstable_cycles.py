@@ -79,8 +79,8 @@ for length, sign, exponent, hits in zip(
 
 # %%
 # The first two multipliers are published as -2.403953527 and -3.512006980 (`G. Simon
-# <http://cns.physics.gatech.edu/ChaosBook/extras/simon/Roessler.html>`_).  Negative ones
-# reverse the growing direction, since the map folds.
+# <http://cns.physics.gatech.edu/ChaosBook/extras/simon/Roessler.html>`_).  Negative
+# ones reverse the growing direction, since the map folds.
 #
 # What follows from the cycles
 # ----------------------------
