@@ -408,7 +408,7 @@ def model_selection(dataset: xr.Dataset) -> Content:
         )
     yield table
     yield (
-        "the validation error by the evidence is larger by "
+        "the choice by the evidence has a validation error larger than the least by "
         f"{with_error(dataset.excess, dataset.excess_stderr)}; rank correlation of "
         f"evidence and error on the grid {float(dataset.rank_correlation):.2f}"
     )

@@ -109,7 +109,7 @@ def test_points_are_computed_by_the_compiler_of_the_file(logistic, compiler):
 def test_a_point_has_the_verdict_of_the_file(live, logistic, a):
     stored = Line(logistic, lambda share: None).point({"a": a})
     computed = live.verdict({"a": stored["values"][0]["value"]})
-    window, _, _ = computed["sentence"].partition("; the verdict has held")
+    window, _, _ = computed["sentence"].partition("; the phase has lasted")
     assert stored["sentence"].startswith(window)  # a longer look is of the whole scan
     assert computed["exponents"] == stored["exponents"]
 
@@ -294,7 +294,7 @@ def test_the_published_network_has_period_44(tmp_path):
         sentence = diagrams.explain(dataset, beta=float(beta))
         assert isinstance(sentence, str)
         # The file has seen chaos for longer, from other starts.
-        verdict, _, _ = told["sentence"][:-1].partition("; the verdict has held")
+        verdict, _, _ = told["sentence"][:-1].partition("; the phase has lasted")
         assert sentence.startswith(verdict)
     assert live.verdict({"beta": 1.2645})["period"] == 44
     file.close()

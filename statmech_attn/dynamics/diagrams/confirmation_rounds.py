@@ -242,8 +242,8 @@ class ConfirmationRounds(OneRound):
             seconds += scan.examine.seconds(count, steps)
         about = f": about {duration(busy * seconds)}" if seconds else ""
         return (
-            f"doubtful points that are run again from {again.starts} perturbed states: "
-            f"{points}, for {this_round.further} steps at most{about}"
+            f"{points} doubtful points are run again from {again.starts} perturbed "
+            f"states each, for {this_round.further} steps at most{about}"
         )
 
     def first_rounds(self, results: Results) -> Results:

@@ -32,7 +32,7 @@ def explain(dataset: xr.Dataset, **values: float) -> str | list[str]:
     Example:
         explain(scan, a=1.0) of a Hénon map: "a = 1, periodic: the orbit recurs after 4
         steps, to 3e-16 of its size; λ_1 = -0.161178 nat/step, of the cycle
-        itself; the window that decided has 2048 steps; ..."
+        itself; decided in a window of 2048 steps; ..."
     """
     if "section_count" not in dataset or "phase" not in dataset:
         raise ValueError(
@@ -161,19 +161,20 @@ def _source(point: xr.Dataset) -> str:
 def _tested(point: xr.Dataset, v: Verdict) -> list[str]:
     """What the verdict has been put to."""
     parts = [
-        f"the window that decided has {v.after(v.steps)}",
-        f"the verdict has held for {v.after(int(point.horizon))}",
+        f"decided in a window of {v.after(v.steps)}",
+        f"the phase has lasted for {v.after(int(point.horizon))} or more",
     ]
     if v.phase not in PHASES[: PHASES.index("transient")]:
         parts.pop()
     if "confirmed" in point and int(point.confirmed) >= 0:
         starts = int(point.attrs["confirm_starts"])
-        parts.append(f"{int(point.confirmed)} of {starts} perturbed starts kept to it")
+        same = f"{int(point.confirmed)} of {starts} perturbed starts"
+        parts.append(f"{same} have the same phase")
     if "final_starts" in point and int(point.final_starts) >= 0:
         parts.append(f"the orbit settles on: {_final(point, v)}")
     chance = float(point.get("transient_probability", np.nan))
     if int(point.doubtful):
-        parts.append("others make the verdict doubtful")
+        parts.append("doubtful, as other kinds of orbits or weaker chaos are near")
     if 0 < chance < 1:
         parts.append(f"it is a transient with probability {chance:.1g}")
     return parts
@@ -209,9 +210,8 @@ def doubts(dataset: xr.Dataset) -> list[str]:
         lines += _run_again(dataset, int(doubtful.sum()))
     elif doubtful.any():
         lines.append(
-            f"{doubtful.sum()} verdicts are doubtful: they may be of transients, as "
-            "they stand beside, or in one run with, other kinds of orbits; none was "
-            "run again"
+            f"{doubtful.sum()} chaotic points are doubtful: they may be transients, as "
+            "other kinds of orbits or weaker chaos are near; none was run again"
         )
     chaos = np.isin(dataset.phase.values, phases.CHAOS)
     if (sure := chaos & ~doubtful).any() and "horizon" in dataset:
@@ -222,8 +222,8 @@ def doubts(dataset: xr.Dataset) -> list[str]:
         if "transient_probability" in dataset:
             expected = np.nansum(dataset.transient_probability.values[sure])
             expectation = (
-                f"; the lifetimes of the transients seen let one expect {expected:.2g} "
-                "transients among them"
+                f"; by the lifetimes of the transients seen, {expected:.2g} of them "
+                "are expected to be transients"
             )
         lines.append(
             f"{sure.sum()} chaotic points that are not doubtful have lasted for {time} "

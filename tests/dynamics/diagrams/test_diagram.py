@@ -75,8 +75,8 @@ def test_a_point_of_a_diagram_explains_its_phase_with_the_numbers_of_the_file(
     fixed, cycle, chaos = (explain(in_memory, a=a) for a in (0.2, 0.99, 1.4))
     assert fixed.startswith("a = 0.2, fixed: the orbit recurs after 1 step, to ")
     assert cycle.startswith("a = 1 (nearest to 0.99), periodic: the orbit recurs ")
-    assert "nat/step, of the cycle itself; the window that decided has" in cycle
-    assert f"held for {int(in_memory.horizon[2])} steps" in cycle
+    assert "nat/step, of the cycle itself; decided in a window of" in cycle
+    assert f"lasted for {int(in_memory.horizon[2])} steps" in cycle
     value, error = in_memory.lyapunov[3, 0], in_memory.lyapunov_stderr[3, 0]
     assert f"λ_1 = {quantity(value, error)} nat/step is positive, " in chaos
     assert f"{float(value / error):.3g} standard errors" in chaos
@@ -99,8 +99,8 @@ def test_an_undecided_point_says_why_and_a_checked_one_what_it_was_put_to(in_mem
     changed.attrs |= {"confirm_starts": 8}
     told = explain(changed, a=1.4)
     assert "look like its beginning (by 7.5 standard errors)" in told
-    assert "5 of 8 perturbed starts kept to it" in told
-    assert "others make the verdict doubtful" in told
+    assert "5 of 8 perturbed starts have the same phase" in told
+    assert "doubtful, as other kinds of orbits" in told
 
 
 @pytest.mark.slow
