@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 NAME = "statmech"
+STYLE = "font-family: monospace; line-height: 1.3; white-space: pre-wrap"  # of texts
 
 
 class Pictures(dict[str, "Figure"]):
@@ -38,7 +39,7 @@ class Text(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f'<pre style="white-space: pre-wrap">{html.escape(self)}</pre>'
+        return f'<pre style="{STYLE}">{html.escape(self)}</pre>'
 
 
 class Accessor:
@@ -66,7 +67,8 @@ class Accessor:
 
     def describe(self) -> Text:
         """What was found, as `statmech-attn info` says it."""
-        console = cli.Terminal(file=io.StringIO(), width=100, force_jupyter=False)
+        plain = {"force_jupyter": False, "force_terminal": False, "color_system": None}
+        console = cli.Terminal(file=io.StringIO(), width=100, **plain)
         cli.print_summary(self._dataset, console)
         assert isinstance(console.file, io.StringIO)
         return Text(console.file.getvalue().rstrip())

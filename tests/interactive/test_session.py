@@ -36,11 +36,12 @@ def test_a_result_draws_itself_in_a_notebook(result):
 
 def test_a_result_says_what_it_is(result, monkeypatch):
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
     assert result.attrs["kind"] == "bifurcation"
     assert json.loads(result.attrs["keys"]) == {"seed": 0}
     text = result.statmech.describe()
     assert "largest λ_1 (nat/token)" in repr(text)
-    assert text._repr_html_().startswith('<pre style="white-space: pre-wrap">')
+    assert "white-space: pre-wrap" in text._repr_html_() and "\x1b" not in text
 
 
 def test_a_notebook_shows_figures_that_pyplot_does_not_know(monkeypatch):
