@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 NAME = "statmech"
-STYLE = "font-family: monospace; line-height: 1.3; white-space: pre-wrap"  # of texts
+STYLE = (  # of texts, beside that of a notebook
+    "font-family: monospace; line-height: 1.3; white-space: pre-wrap; "
+    "word-break: normal"
+)
 
 
 class Pictures(dict[str, "Figure"]):
