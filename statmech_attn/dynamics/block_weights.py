@@ -41,13 +41,13 @@ def torch_weights(state: Mapping[str, Any], heads: int, *, prefix: str = "") -> 
     for name in needed:
         if f"{prefix}{name}" not in state:
             raise ValueError(
-                f"state has no {prefix}{name}: it is that of no "
-                "torch.nn.TransformerEncoderLayer."
+                "state must be that of a torch.nn.TransformerEncoderLayer; got none "
+                f"of {prefix}{name}."
             )
     array = lambda name: np.asarray(state[f"{prefix}{name}"], float)
     output = array("self_attn.out_proj.weight")
     if heads < 1 or len(output) % heads:
-        raise ValueError(f"heads: a width of {len(output)} has no {heads} heads.")
+        raise ValueError(f"heads must divide the width {len(output)}; got {heads}.")
     inside = array("self_attn.in_proj_weight")
     names = ("query", "key", "value")
     arrays: Arrays = dict(zip(names, inside.reshape(3, heads, -1, len(output))))

@@ -156,9 +156,9 @@ def without(*names):
     [
         (
             lambda: dynamics.torch_weights(without("linear1.weight"), HEADS),
-            "state has no linear1.weight: it is that of no torch",
+            "of a torch.nn.TransformerEncoderLayer; got none of linear1.weight",
         ),
-        (lambda: dynamics.torch_weights(STATE, 4), "a width of 6 has no 4 heads"),
+        (lambda: dynamics.torch_weights(STATE, 4), "heads must divide the width 6; got 4"),
         (
             lambda: dynamics.flax_weights(FLAX["attention"], FLAX["up"]),
             "down: needs a kernel of 2 axes",
