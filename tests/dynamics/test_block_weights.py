@@ -158,7 +158,7 @@ def without(*names):
             lambda: dynamics.torch_weights(without("linear1.weight"), HEADS),
             "of a torch.nn.TransformerEncoderLayer; got none of linear1.weight",
         ),
-        (lambda: dynamics.torch_weights(STATE, 4), "heads must divide the width 6; got 4"),
+        (lambda: dynamics.torch_weights(STATE, 4), "must divide the width 6; got 4"),
         (
             lambda: dynamics.flax_weights(FLAX["attention"], FLAX["up"]),
             "down: needs a kernel of 2 axes",
