@@ -112,6 +112,7 @@ class Attractors(NamedTuple):
             symbol="δ",
             line=False,
         ),
+        Variable("merged_within", "attractor", "nearer orbits are on it", "radius"),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
@@ -129,6 +130,20 @@ class Attractors(NamedTuple):
     def scatter(self) -> np.ndarray:
         """Distance of two pieces of an orbit on each set, (K,)."""
         return self.orbits.scatter[self.leader]
+
+    @property
+    def merged_within(self) -> np.ndarray:
+        """Distance within which orbits count as on this set, in its radii, (K,).
+
+        The radius is the root mean square distance of its points from their centre.  0
+        for cycles: those that are one agree to rounding.
+        """
+        away = np.zeros(len(self.leader))
+        for k in np.flatnonzero(self.period == 0):
+            points = self.orbits.set_of(int(self.leader[k]))
+            radius = np.sqrt(points.var(axis=0).sum())
+            away[k] = SCATTERS * self.orbits.scatter[self.label == k].max() / radius
+        return away
 
     @property
     def fraction(self) -> np.ndarray:
@@ -172,6 +187,12 @@ def find_attractors(
     search: Search = Search(),
 ) -> Attractors:
     """Distinct attractors of any system, and the starts that go to each.
+
+    Sets that do not recur are one where they are nearer than twice the distance of two
+    pieces of an orbit: `merged_within`, in radii of the set.  Where it is not far below
+    the distance of sets that may coexist, as of limit cycles that are seen once per
+    unit of time in short looks, a longer `record` of the search tells them apart, and
+    so does a `section` of a flow, on which limit cycles are cycles.
 
     Sets are compared at one phase of the drive.  Orbits on one cycle that differ by
     whole drive periods are on one attractor; those that differ by a part of it are on

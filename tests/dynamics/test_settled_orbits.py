@@ -400,6 +400,24 @@ def test_a_circle_turned_by_nearly_a_resonance_is_one_set(p, q, turns):
     assert found.kind.tolist() == [REGULAR] and found.counts.tolist() == [12]
 
 
+@pytest.mark.parametrize(("record", "sets"), ((128, 1), (256, 2)))
+def test_circles_are_one_where_their_points_are_as_far_apart(record, sets):
+    """Radii 1 and 3/2; halves of a look have 64 points of a circle, or 128."""
+
+    def step(z):
+        radius, angle = jnp.hypot(z[0], z[1]), jnp.arctan2(z[1], z[0])
+        radius = 1.25 + jnp.tanh(8 * radius - 10) / (4 * jnp.tanh(2.0))
+        angle += jnp.pi * (np.sqrt(5) - 1)
+        return radius * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+
+    found = find_attractors(
+        step, uniform(8, 0.6, 1.4, 8, 2), search=Search(4000, record=record)
+    )
+    radii = np.linalg.norm(found.points, axis=2).mean(axis=1)
+    assert found.counts.size == sets
+    assert ((found.merged_within * radii > 0.5) == (sets == 1)).all()
+
+
 def test_a_chaotic_attractor_is_stable():
     henon = lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])
     chaos = find_attractors(henon, np.array([[0.1, 0.1], [5.0, 5.0]]))
