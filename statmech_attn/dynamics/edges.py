@@ -127,7 +127,10 @@ def track_edge(
         label: function of JAX, state -> label of an orbit that is there, and -1 as long
             as it is not decided; or attractors as `find_attractors` finds them, whose
             labels are their numbers.  An orbit that diverges has the label -2.
-        steps: of the edge orbit, after the transient.
+        steps: of the edge orbit, after the transient.  Exponents need 64; a fifth of
+            them aligns the frame.  80 are enough for a fixed point (1e-7 of `far` 1e-6
+            for Henon's map), while on chaos errors are statistical: 0.04 nat per step
+            of 100 and 0.014 of 1000, where the edge state is Henon's attractor.
         transient: steps before that.
         near: distance of the two sides to which the segment is cut, over 1 + the
             largest coordinate.
