@@ -75,7 +75,7 @@ docs-links: docs-environment
 	$(SPHINX) -b linkcheck -t unexecuted docs docs/build/links
 
 bench: environment
-	for file in $(filter-out benchmarks/peers.py benchmarks/gpu.py, \
+	for file in $(filter-out $(addprefix benchmarks/,peers.py descents.py gpu.py), \
 		$(wildcard benchmarks/*.py)); do \
 		$(VENV)/bin/python $$file || exit 1; done
 	$(VENV)/bin/python benchmarks/saddle.py --growth --output results/saddle_growth.h5

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from descents import Action, adam, GRADIENT
 from lyapunov import N_BETA, spacing
 from saddle import published_problem
 
@@ -37,8 +38,6 @@ PEERS = ("autograd", "pynamicalsys", "lyapax", "torch", "nolds")
 BETA, WARM, STEPS = 1.4, 128, 512  # of the 1-bit map
 SPECTRUM = 20_480  # steps of a map of the plane, and of the Lorenz system
 TIME_STEP, EVERY = 0.01, 10
-GRADIENT = 1e-5
-RATE, FADED, LONGEST = 0.05, 0.999, 20_000  # of Adam: rate, its decay, steps
 
 
 class Row(NamedTuple):
@@ -284,6 +283,38 @@ def kuramoto() -> Iterator[Row]:
         yield Row(task, "lyapax", *times, f"{apart}, our error {error:.1g}")
 
 
+LONGEST, CYCLE_STARTS = 13, 200  # cycles of Hénon's map, starts of every period
+
+
+def cycles() -> Iterator[Row]:
+    """All cycles; the peer's Newton refines one start, which a user does for many."""
+    from pynamicalsys import DiscreteDynamicalSystem
+
+    ours = lambda: dynamics.unstable_cycles(
+        henon, jnp.array([0.1, 0.2]), period=LONGEST, starts=CYCLE_STARTS
+    )
+    peer = DiscreteDynamicalSystem(model="henon map")
+    options = dict(parameters=[1.4, 0.3])
+    total = TRANSIENT + CYCLE_STARTS
+    starts = peer.trajectory([0.1, 0.2], total, transient_time=TRANSIENT, **options)
+    options.update(max_iter=50, convergence_threshold=1e-11, prime_period=True)
+
+    def theirs():
+        cycles = set()
+        for period, x in itertools.product(range(1, LONGEST + 1), starts):
+            try:
+                point = peer.find_periodic_orbit(x, period, **options)
+            except (RuntimeError, np.linalg.LinAlgError):  # or a shorter period
+                continue
+            points = peer.trajectory(point, period, parameters=[1.4, 0.3])
+            cycles.add((period, *points[points[:, 0].argmin()].round(6)))
+        return cycles
+
+    times = seconds(ours, theirs)
+    text = f"{len(ours().length)} cycles, theirs {len(theirs())}"
+    yield Row(f"Hénon, cycles to period {LONGEST}", "pynamicalsys", *times, text)
+
+
 SIDE, PERIODS, SUBSTEPS = 60, 110, 100  # of the forced oscillator with two wells
 DAMPING, FORCE = 0.2, 0.15
 
@@ -384,103 +415,6 @@ def orbit() -> np.ndarray:
 # Learning
 
 
-class Action:
-    """The action of two layers of two heads, of numbers and its gradient by hand.
-
-    S = sum_l (|C_l|^2 - 2 sum_i ln C_l,ii) + E / N with U_1 = F_1 F_1^T,
-    F_l = (1 x F_{l+1}) C_l; the unknowns are C_l with the logarithm of the diagonal.
-    """
-
-    def __init__(self, problem: bpkr.Problem):
-        self.blocks, self.y = np.asarray(problem.operator.blocks), np.asarray(problem.y)
-        self.T, self.N = float(problem.temperature), float(problem.widths.max())
-        self.rows = [rows for rows, _ in problem.shapes]  # 4, 2, 1
-        self.size = sum(n * (n + 1) // 2 for n in self.rows)
-
-    def factors(self, point):
-        """Lower factors, readout last."""
-        used, factors = 0, []
-        for n in self.rows:
-            entries = np.zeros((n, n))
-            count = n * (n + 1) // 2
-            entries[np.tril_indices(n)] = point[used : used + count]
-            entries[np.diag_indices(n)] = np.exp(np.diagonal(entries))
-            used += count
-            factors.append(entries)
-        return factors
-
-    def gradient(self, point):
-        C_1, C_2, C_a = self.factors(point)
-        F_2 = np.kron(np.eye(2), C_a) @ C_2
-        wide = np.kron(np.eye(2), F_2)
-        F_1 = wide @ C_1
-        K = np.einsum("ab,abpq->pq", F_1 @ F_1.T, self.blocks)
-        inverse = np.linalg.inv(K + self.T * np.eye(len(K)))
-        alpha = inverse @ self.y
-        A = inverse - np.outer(alpha, alpha)
-        slope = np.einsum("abpq,pq->ab", self.blocks, A) / self.N
-        d_F_1 = (slope + slope.T) @ F_1
-        d_wide = d_F_1 @ C_1.T
-        d_F_2 = d_wide[:2, :2] + d_wide[2:, 2:]
-        d_C_2 = np.kron(np.eye(2), C_a).T @ d_F_2
-        d_C_a = np.trace(d_F_2 @ C_2.T).reshape(1, 1)
-        parts = []
-        for C, d in zip((C_1, C_2, C_a), (wide.T @ d_F_1, d_C_2, d_C_a), strict=True):
-            d = d + 2 * C
-            d[np.diag_indices(len(d))] *= np.diagonal(C)
-            d[np.diag_indices(len(d))] -= 2
-            parts.append(d[np.tril_indices(len(d))])
-        return np.concatenate(parts)
-
-    def by_torch(self):
-        """The gradient by torch, of the action alone."""
-        import torch
-
-        double = torch.float64
-        blocks, y = (torch.tensor(x, dtype=double) for x in (self.blocks, self.y))
-        unit = torch.eye(len(self.y), dtype=double)
-        kron = lambda F: torch.kron(torch.eye(2, dtype=double), F)
-
-        def factor(entries, n):
-            rows, columns = torch.tril_indices(n, n)
-            C = torch.zeros((n, n), dtype=double)
-            C = C.index_put((rows, columns), entries)
-            return C - torch.diag(C.diagonal()) + torch.diag(C.diagonal().exp())
-
-        def action(point):
-            parts = torch.split(point, [n * (n + 1) // 2 for n in self.rows])
-            C = [factor(part, n) for part, n in zip(parts, self.rows, strict=True)]
-            F = kron(kron(C[2]) @ C[1]) @ C[0]
-            K = torch.einsum("ab,abpq->pq", F @ F.T, blocks) + self.T * unit
-            root = torch.linalg.cholesky(K)
-            solved = torch.cholesky_solve(y[:, None], root)[:, 0]
-            E = 2 * root.diagonal().log().sum() + y @ solved
-            entropy = sum((c**2).sum() - 2 * c.diagonal().log().sum() for c in C)
-            return entropy + E / self.N
-
-        def gradient(point):
-            point = torch.tensor(point, requires_grad=True)
-            action(point).backward()
-            return point.grad.numpy()
-
-        return gradient
-
-
-def adam(gradient: Callable, size: int) -> tuple[np.ndarray, int]:
-    """Point where the gradient is small, from the GP limit, and steps to it."""
-    point, mean, square = np.zeros(size), np.zeros(size), np.zeros(size)
-    for step in range(1, LONGEST + 1):
-        slope = gradient(point)
-        if np.linalg.norm(slope) <= GRADIENT:
-            break
-        mean = 0.9 * mean + 0.1 * slope
-        square = 0.999 * square + 0.001 * slope**2
-        direction = mean / (1 - 0.9**step)
-        direction /= np.sqrt(square / (1 - 0.999**step)) + 1e-12
-        point = point - RATE * FADED**step * direction
-    return point, step
-
-
 def learning() -> Iterator[Row]:
     for N in (10, 100, 1000):
         problem = published_problem().at(width=N)
@@ -518,8 +452,8 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     tables = [one_bit_map] if installed("autograd") else []
     tables += [spectra]
-    peers = {"lyapax": kuramoto, "pynamicalsys": basins}
-    tables += [table for name, table in peers.items() if installed(name)]
+    tables += [kuramoto] if installed("lyapax") else []
+    tables += [cycles, basins] if installed("pynamicalsys") else []
     tables += [learning, *([time_series] if installed("nolds") else [])]
     for row in itertools.chain.from_iterable(table() for table in tables):
         times = f"{1e3 * row.ours:.3g} | {1e3 * row.theirs:.3g}"

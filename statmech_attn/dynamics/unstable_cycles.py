@@ -542,11 +542,11 @@ def _closing(jacobians, gaps, p):
     def forwards(carry, at_t):
         first, last, right = carry
         t, jacobian, gap = at_t
-        basis = jnp.linalg.qr(jnp.concatenate([last, jacobian]), mode="complete")[0]
-        triangle = basis.T @ jnp.concatenate([last, jacobian])
-        firsts = basis.T @ jnp.concatenate([first, zero])
-        lasts = basis.T @ jnp.concatenate([zero, -unit])
-        rights = basis.T @ jnp.concatenate([right, gap])
+        above = jnp.hstack([last, first, zero, right[:, None]])
+        below = jnp.hstack([jacobian, zero, -unit, gap[:, None]])
+        rows = jax.lax.fori_loop(0, d, _reflect, jnp.vstack([above, below]))
+        triangle, firsts, lasts, rights = jnp.split(rows, (d, 2 * d, 3 * d), axis=1)
+        rights = rights[:, 0]
         after = firsts[d:], lasts[d:], rights[d:]
         carry = jax.tree.map(lambda x, y: jnp.where(t < p, x, y), after, carry)
         return carry, (triangle[:d], firsts[:d], lasts[:d], rights[:d])
@@ -560,12 +560,25 @@ def _closing(jacobians, gaps, p):
 
     def backwards(later, at_t):
         t, (triangle, first, last, right) = at_t
-        step = jnp.linalg.solve(triangle, right - first @ at_start - last @ later)
+        step = jax.scipy.linalg.solve_triangular(
+            triangle, right - first @ at_start - last @ later
+        )
         later = jnp.where(t < p, step, at_start)
         return later, jnp.where(t < p, step, 0.0)
 
     steps = jax.lax.scan(backwards, at_start, (t, rows), reverse=True)[1]
     return jnp.concatenate([at_start[None], steps])
+
+
+def _reflect(column, rows):
+    """Householder's reflection that ends a column of some rows at its diagonal."""
+    index = jnp.arange(len(rows))
+    across = jnp.where(index < column, 0, rows[:, column])
+    size = jnp.linalg.norm(across)
+    along = jnp.where(across[column] < 0, -size, size)
+    across = across + jnp.where(index == column, along, 0)
+    square = across @ across
+    return rows - jnp.outer(across, 2 / jnp.where(square > 0, square, 1) * across @ rows)
 
 
 class _OnCycle(TangentSystem):
