@@ -575,10 +575,11 @@ def _reflect(column, rows):
     index = jnp.arange(len(rows))
     across = jnp.where(index < column, 0, rows[:, column])
     size = jnp.linalg.norm(across)
-    along = jnp.where(across[column] < 0, -size, size)
-    across = across + jnp.where(index == column, along, 0)
+    ahead = jnp.where(across[column] < 0, -size, size)
+    across = across + jnp.where(index == column, ahead, 0)
     square = across @ across
-    return rows - jnp.outer(across, 2 / jnp.where(square > 0, square, 1) * across @ rows)
+    along = across @ rows * 2 / jnp.where(square > 0, square, 1)
+    return rows - jnp.outer(across, along)
 
 
 class _OnCycle(TangentSystem):

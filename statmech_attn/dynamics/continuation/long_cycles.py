@@ -30,6 +30,7 @@ from statmech_attn.dynamics.continuation.cycles import coordinates
 from statmech_attn.dynamics.continuation.multiple_shooting import (
     columns_of,
     correct_orbit,
+    determinant,
     Orbit,
     shooting,
     solution,
@@ -331,19 +332,22 @@ class LongBranch(Iterator[LongCycle]):
             self._locate(kind, a, b)
 
     def _locate(self, kind: str, a: Point, b: Point) -> None:
-        def cycle_at(fraction: float) -> LongCycle:
+        def point_at(fraction: float) -> Point:
             point = self._curve.between(a, b, fraction)
             if point is None:
                 raise ValueError("the curve is lost")
-            return _read(self.problem, point, CONVERGED)
+            return point
 
-        test = _TESTS[kind]
+        def test(fraction: float) -> float:
+            return _TESTS[kind](self.problem, point_at(fraction))
+
         try:
-            place: Any = brentq(lambda s: test(cycle_at(s)), 0, 1, xtol=CLOSE_IN)
+            place: Any = brentq(test, 0, 1, xtol=CLOSE_IN)
         except ValueError:  # lost, or no change of sign
             self.unresolved.append(kind)
             return
-        self.special.append(LongSpecial(kind, cycle_at(place)))
+        cycle = _read(self.problem, point_at(place), CONVERGED)
+        self.special.append(LongSpecial(kind, cycle))
 
 
 def _parts(cycle: LongCycle) -> list[np.ndarray]:
@@ -357,17 +361,22 @@ def _outside(cycle: LongCycle) -> list[int]:
     return [int((cycle.log_moduli[part] > 0).sum()) for part in _parts(cycle)]
 
 
-def _nearest(part: int, cycle: LongCycle) -> float:
-    """ln|mu| of the multiplier of a part that is nearest to the unit circle."""
-    logs = cycle.log_moduli[_parts(cycle)[part]]
+def _nearest_pair(problem: Problem, point: Point) -> float:
+    """ln|mu| of the complex multiplier that is nearest to the unit circle."""
+    cycle = _read(problem, point, CONVERGED)
+    logs = cycle.log_moduli[_parts(cycle)[2]]
     return float(logs[np.argmin(np.abs(logs))]) if logs.size else np.nan
 
 
+def _determinant(multiplier: float, problem: Problem, point: Point) -> float:
+    return float(determinant(jnp.asarray(point.jacobian), multiplier))
+
+
 _TESTS = {
-    "fold": lambda cycle: float(cycle.tangent[-1]),
-    "branch_point": partial(_nearest, 0),
-    "period_doubling": partial(_nearest, 1),
-    "neimark_sacker": partial(_nearest, 2),
+    "fold": lambda _, point: float(point.tangent[-1]),
+    "branch_point": partial(_determinant, 1.0),
+    "period_doubling": partial(_determinant, -1.0),
+    "neimark_sacker": _nearest_pair,
 }
 
 

@@ -56,8 +56,14 @@ class Orbit(eqx.Module):
         return jnp.concatenate([at_points, in_value[..., None]], axis=-1)
 
 
-def _eliminate(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
-    """The equations after the points have been taken out, and how they were."""
+def _eliminate(blocks, values: Float[Array, "k d"], turn_of_ends: float = 1.0):
+    """The equations after the points have been taken out, and how they were.
+
+    Args:
+        blocks: derivatives (k, d, d + 1).
+        values: right-hand sides.
+        turn_of_ends: x_k / x_0, 1 or -1.
+    """
     d = blocks.shape[1]
     one, none = jnp.eye(d), jnp.zeros((d, d))
 
@@ -77,7 +83,7 @@ def _eliminate(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
     rest = jnp.column_stack([blocks[0, :, d], values[0]])
     start = blocks[0, :, :d], -one, rest
     (first, last, rest), taken = jax.lax.scan(remove, start, (blocks[1:], values[1:]))
-    return jnp.column_stack([first + last, rest]), taken
+    return jnp.column_stack([first + turn_of_ends * last, rest]), taken
 
 
 def _solve(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
@@ -108,6 +114,19 @@ def _solve(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
     square = jnp.vstack([left[:, : d + 1], basis[:, d]])
     sign = jnp.prod(signs) * jnp.linalg.slogdet(square)[0]
     return particular, kernel / jnp.linalg.norm(kernel), sign
+
+
+@jax.jit
+def determinant(blocks: Float[Array, "k d d+1"], multiplier: float) -> Float[Array, ""]:
+    """det (A - multiplier) of the product A of all A_i, but for a positive factor.
+
+    Args:
+        blocks: derivatives at the points; products of them are not formed.
+        multiplier: 1 or -1.
+    """
+    left, taken = _eliminate(blocks, jnp.zeros(blocks.shape[:2]), multiplier)
+    d = blocks.shape[1]
+    return jnp.prod(taken[2]) * jnp.linalg.det(left[:, :d])
 
 
 @jax.jit
