@@ -64,6 +64,10 @@ if TYPE_CHECKING:
         CriticalParameter as CriticalParameter,
         greene_residue as greene_residue,
     )
+    from statmech_attn.dynamics.continuation.long_curves import (
+        long_critical_curve as long_critical_curve,
+        LongCriticalCurve as LongCriticalCurve,
+    )
     from statmech_attn.dynamics.continuation.long_cycles import (
         find_long_cycle as find_long_cycle,
         follow_long_cycle as follow_long_cycle,

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import ArrayLike, Float, PyTree
+from jaxtyping import Array, ArrayLike, Float, PyTree
 from scipy.optimize import brentq
 
 from statmech_attn import presentation
@@ -162,7 +162,7 @@ def find_long_cycle(
         arclength=0.0,
         iterations=int(found.iterations),
     )
-    return _read(problem, point, int(found.code))
+    return read(problem, point, int(found.code))
 
 
 def _posed(problem: Problem, orbit: PyTree, value: float, shift, unit: float):
@@ -170,13 +170,20 @@ def _posed(problem: Problem, orbit: PyTree, value: float, shift, unit: float):
 
     Lengths are root mean squares over the points.
     """
-    k, d = int(problem.period), problem.dimension
-    if np.shape(orbit) != (k, d):
-        orbit = _iterated(problem, coordinates(problem, orbit), value, k)
-    guess = jnp.append(jnp.asarray(orbit, float).reshape(-1), float(value))
+    points = points_of(problem, orbit, value)
+    k, d = points.shape
+    guess = jnp.append(points.reshape(-1), float(value))
     shift = jnp.broadcast_to(jnp.asarray(shift, float), (d,))
     scales = jnp.append(jnp.full(k * d, np.sqrt(k)), unit)
     return Orbit(problem, shift), guess, scales
+
+
+def points_of(problem: Problem, orbit: PyTree, value: float) -> Float[Array, "k d"]:
+    """All points of a cycle, from themselves or from one state."""
+    shape = int(problem.period), problem.dimension
+    if np.shape(orbit) == shape:
+        return jnp.asarray(orbit, float)
+    return _iterated(problem, coordinates(problem, orbit), value, shape[0])
 
 
 @eqx.filter_jit
@@ -218,7 +225,7 @@ def _noise(point: Point, k: int, d: int) -> list[np.ndarray]:
     return [np.asarray(solution(blocks, jnp.asarray(kick))) for kick in rounding]
 
 
-def _read(problem: Problem, point: Point, code: int) -> LongCycle:
+def read(problem: Problem, point: Point, code: int) -> LongCycle:
     """The cycle at a point of the curve, with its multipliers."""
     k, d = int(problem.period), problem.dimension
     orbit, value = point.u[:-1].reshape(k, d), float(point.u[-1])
@@ -311,7 +318,7 @@ class LongBranch(Iterator[LongCycle]):
             point = edge_of(self._curve, before, self._within)
         if point is None:
             raise StopIteration
-        cycle = _read(self.problem, point, CONVERGED)
+        cycle = read(self.problem, point, CONVERGED)
         if before is not None:
             self._compare(before, point, self.points[-1], cycle)
         self._last = point
@@ -346,7 +353,7 @@ class LongBranch(Iterator[LongCycle]):
         except ValueError:  # lost, or no change of sign
             self.unresolved.append(kind)
             return
-        cycle = _read(self.problem, point_at(place), CONVERGED)
+        cycle = read(self.problem, point_at(place), CONVERGED)
         self.special.append(LongSpecial(kind, cycle))
 
 
@@ -363,7 +370,7 @@ def _outside(cycle: LongCycle) -> list[int]:
 
 def _nearest_pair(problem: Problem, point: Point) -> float:
     """ln|mu| of the complex multiplier that is nearest to the unit circle."""
-    cycle = _read(problem, point, CONVERGED)
+    cycle = read(problem, point, CONVERGED)
     logs = cycle.log_moduli[_parts(cycle)[2]]
     return float(logs[np.argmin(np.abs(logs))]) if logs.size else np.nan
 

@@ -129,6 +129,160 @@ def determinant(blocks: Float[Array, "k d d+1"], multiplier: float) -> Float[Arr
     return jnp.prod(taken[2]) * jnp.linalg.det(left[:, :d])
 
 
+def _null_vector(jacobians: Float[Array, "k d d"], multiplier: float):
+    """Unit v, (k, d), with A_i v_i = v_{i+1}, v_k = multiplier v_0, or nearly so."""
+    d = jacobians.shape[1]
+    blocks = jnp.concatenate([jacobians, jnp.zeros_like(jacobians[..., :1])], axis=2)
+    zeros = jnp.zeros(blocks.shape[:2])
+    left, (triangles, turned, _) = _eliminate(blocks, zeros, multiplier)
+    first = jnp.linalg.svd(left[:, :d])[2][-1]
+
+    def back(ahead, row):
+        triangle, turned = row
+        known = turned[:, :d] @ first + turned[:, d : 2 * d] @ ahead
+        point = solve_triangular(triangle, -known)
+        return point, point
+
+    last = multiplier * first
+    points = jax.lax.scan(back, last, (triangles, turned), reverse=True)[1]
+    v = jnp.concatenate([first[None], points])
+    return v / jnp.linalg.norm(v)
+
+
+class CriticalOrbit(eqx.Module):
+    """G of u, all points and two parameters, and what a tangent misses to close.
+
+    Attributes:
+        problem: the map, its parameters and the free one.
+        shift: what is added to a state in one period.
+        second: name of the second parameter.
+        multiplier: of the cycle that is critical, 1 or -1.
+    """
+
+    problem: Problem
+    shift: Float[Array, " d"]
+    second: str = eqx.field(static=True)
+    multiplier: float = eqx.field(static=True)
+
+    def next(self, x, values):
+        """The state one step later at both parameters.
+
+        Args:
+            x: coordinates, (d,).
+            values: of the free parameter and of the second one.
+        """
+        names = self.problem.free, self.second
+        parameters = {**self.problem.parameters, **dict(zip(names, values))}
+        return self.problem.iterate(x, parameters, 1)
+
+    def __call__(self, u: Float[Array, " n+1"]) -> Float[Array, " n"]:
+        points = u[:-2].reshape(-1, self.shift.size)
+        after = jax.vmap(self.next, (0, None))(points, u[-2:])
+        ahead = jnp.roll(points, -1, axis=0).at[-1].add(self.shift)
+        return jnp.append((after - ahead).reshape(-1), self.gap(u)[0])
+
+    def derivatives(self, u):
+        """Derivatives of the map in each point, (k, d, d), and in both parameters."""
+        points = u[:-2].reshape(-1, self.shift.size)
+        return jax.vmap(jax.jacfwd(self.next, (0, 1)), (0, None))(points, u[-2:])
+
+    def turned(self, u):
+        """u from the point on where the critical tangent is largest.
+
+        There the equations are cut open.  Where it is small, as beside a sharp turn of
+        a chaotic orbit, equations of the ends say nothing of it.
+        """
+        points = u[:-2].reshape(-1, self.shift.size)
+        v = _null_vector(self.derivatives(u)[0], self.multiplier)
+        first = int(jnp.argmax(jnp.linalg.norm(v, axis=1)))
+        points = jnp.concatenate([points[first:], points[:first] + self.shift])
+        return jnp.append(points.reshape(-1), u[-2:])
+
+    def gap(self, u):
+        """w . (A_i v_i - v_{i+1}) summed over the cycle, and its gradient.
+
+        v and w are right and left null vectors of the equations of a tangent that
+        closes with the multiplier.
+        """
+        points, jacobians = u[:-2].reshape(-1, self.shift.size), self.derivatives(u)[0]
+        v = _null_vector(jacobians, self.multiplier)
+        adjoint = jnp.swapaxes(jacobians[::-1], 1, 2)
+        w = _null_vector(adjoint, self.multiplier)[::-1]
+
+        def pushed(points, values):
+            push = lambda x, v: jax.jvp(lambda x: self.next(x, values), (x,), (v,))[1]
+            return jnp.sum(w * jax.vmap(push)(points, v))
+
+        value, slopes = jax.value_and_grad(pushed, (0, 1))(points, u[-2:])
+        ahead = jnp.roll(v, -1, axis=0).at[-1].multiply(self.multiplier)
+        return value - jnp.sum(w * ahead), jnp.append(slopes[0].reshape(-1), slopes[1])
+
+
+@eqx.filter_jit
+def correct_critical(
+    residual: Scaled, guess: Float[Array, " n+1"], row, tolerance, max_iterations
+) -> Correction:
+    """`arclength.correct` for a critical cycle in two parameters.
+
+    Args:
+        residual: `CriticalOrbit` with units of length.
+        guess: point to begin from, in these units.
+        row: direction that is held.
+        tolerance: of the last correction.
+        max_iterations: largest number of Newton steps.
+    """
+    orbit: Any = residual.residual
+    scales, d = residual.scales, orbit.shift.size
+
+    def linearised(w):
+        u = scales * w
+        jacobians, in_values = orbit.derivatives(u)
+        blocks = jnp.concatenate([jacobians, in_values[..., :1]], axis=2)
+        value = orbit(u)
+        step, kernel, _ = _solve(blocks, value[:-1].reshape(-1, d))
+        other = _solve(blocks, in_values[..., 1])[0]
+        basis = jnp.stack([jnp.append(kernel, 0.0), jnp.append(-other, 1.0)])
+        gap, slope = orbit.gap(u)
+        whole = jnp.concatenate([jacobians, in_values], axis=2)
+        rows = jnp.stack([slope, row / scales])
+        return value, whole, jnp.append(step, 0.0), basis, gap, rows
+
+    def improve(carry):
+        w, _, iterations, _ = carry
+        _, _, step, basis, gap, rows = linearised(w)
+        ends = jnp.stack([gap, row @ (w - guess)]) - rows @ step
+        step = (step + jnp.linalg.solve(rows @ basis.T, ends) @ basis) / scales
+        sound = jnp.all(jnp.isfinite(step))
+        size = jnp.linalg.norm(step) / (1 + jnp.linalg.norm(w))
+        return jnp.where(sound, w - step, w), size, iterations + 1, sound
+
+    def unfinished(carry):
+        _, size, iterations, sound = carry
+        return sound & (size > tolerance) & (iterations < max_iterations)
+
+    start = (guess, jnp.array(jnp.inf), jnp.array(0), jnp.array(True))
+    w, size, iterations, sound = jax.lax.while_loop(unfinished, improve, start)
+    value, blocks, _, basis, _, rows = linearised(w)
+    across = basis @ rows[0]
+    tangent = (jnp.stack([across[1], -across[0]]) @ basis) / scales
+    tangent = tangent / jnp.linalg.norm(tangent)
+    tangent = tangent * jnp.where(row @ tangent < 0, -1.0, 1.0)
+    reached = sound & (size <= tolerance) & jnp.all(jnp.isfinite(tangent))
+    units = _columns_of_critical(scales, d)
+    code = judge(value, blocks, reached)
+    return Correction(w, tangent, blocks * units, size, iterations, code)
+
+
+def _columns_of_critical(scales, dimension: int):
+    return jnp.append(jnp.full(dimension, scales[0]), scales[-2:])
+
+
+def critical_shooting(dimension: int) -> Method:
+    """How curves of critical cycles of so many coordinates are corrected."""
+    columns = lambda scales: np.asarray(_columns_of_critical(scales, dimension))
+    return Method(correct_critical, lambda _: 1.0, columns, False)
+
+
 @jax.jit
 def solution(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
     """A solution of the linearised equations, (k d + 1,)."""
