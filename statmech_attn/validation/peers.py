@@ -17,8 +17,10 @@ from scipy import optimize
 from statmech_attn.dynamics import (
     basin_entropy,
     continuation,
+    driven_flow,
     escape_rate,
     escape_times,
+    find_attractors,
     flow,
     lyapunov_spectrum,
     orbit,
@@ -142,6 +144,20 @@ def _border_entropy():
     entropy = basin_entropy(plane.basin.values, box=6)
     values = [entropy.entropy, entropy.border]
     return Measurement(values, [0.0, 0.0], systematic=[0.01, 0.005])
+
+
+def _pendulum():
+    """Attractors of x'' + 0.2 x' + sin x = F cos t, from 64 starts."""
+    starts = np.random.default_rng(0).uniform((0, -2), (2 * np.pi, 4), (64, 2))
+
+    def attractors(force):
+        pull = lambda t, u: force * jnp.cos(t) - 0.2 * u[1] - jnp.sin(u[0])
+        field = lambda t, u: jnp.stack([u[1], pull(t, u)])
+        driven = driven_flow(field, period=2 * np.pi, substeps=60)
+        step = lambda u: driven.step(u).at[0].apply(lambda x: x % (2 * jnp.pi))
+        return find_attractors(step, starts, search=SEARCH).counts.size
+
+    return Measurement([attractors(1.66), attractors(1.71)])
 
 
 def _newton_map():
@@ -413,6 +429,8 @@ ROWS = (
         tolerance=1e-4, unit="time"),
     Row("entropy of a fractal border", ("S_b", "S_bb"), _border_entropy, (0.41, 0.605),
         BASINS, unit="nat"),
+    Row("driven pendulum", ("attractors, F=1.66", "attractors, F=1.71"), _pendulum,
+        (3, 4), "Wagemakers, DCDS-B (2020)", tolerance=0.5, unit="1"),
     Row("border of Newton's map", ("uncertainty",), _newton_map, (0.6,), BASINS,
         error=0.05, unit="1"),
     Row("cubic map, edge", ("|x|",), _cubic, (0.0,), EDGES, tolerance=1e-5, unit="1"),
