@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[1]
 BLOCKS = re.findall(
     r"```(\w+)\n(.*?)```", (ROOT / "docs/recipes.md").read_text(), re.DOTALL
 )
-PROGRAMS = {"r": "Rscript", "octave": "octave-cli", "julia": "julia"}
-ENDINGS = {"python": "py", "r": "R", "octave": "m", "julia": "jl"}
+PROGRAMS = {"r": "Rscript", "octave": "octave-cli", "julia": "julia", "sh": "sh"}
+ENDINGS = {"python": "py", "r": "R", "octave": "m", "julia": "jl", "sh": "sh"}
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,9 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(("language", "code"), BLOCKS)
 def test_an_example_reads_the_file(language, code, folder):
     program = PROGRAMS.get(language, sys.executable if language == "python" else "")
-    if not shutil.which(program):
-        pytest.skip(f"{language} is not installed")
+    needed = code.split()[0] if language == "sh" else program
+    if not shutil.which(needed):
+        pytest.skip(f"{needed or language} is not installed")
     script = folder / f"example.{ENDINGS[language]}"
     script.write_text(code)
     done = subprocess.run(
@@ -56,6 +57,8 @@ def test_an_example_reads_the_file(language, code, folder):
     )
     assert done.returncode == 0, done.stderr
     assert "0.25" in done.stdout, "the largest exponent of the first point"
+    if "flag_meanings" in code:
+        assert "chaotic" in done.stdout, "the word of its code"
 
 
 def test_a_table_has_a_row_for_every_point(folder):

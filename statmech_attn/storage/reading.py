@@ -268,7 +268,7 @@ def _open(path: str | Path) -> xr.Dataset:
     _verify_seal(path)
     with h5py.File(path, "r") as file:
         schema, version = (_listed(file, n) for n in ("schema", "schema_version"))
-        if schema != [SCHEMA] or list(map(type, version)) != [int]:
+        if schema not in _SCHEMAS or list(map(type, version)) != [int]:
             raise StorageError(
                 f"{path}: is an HDF5 file that statmech-attn did not write."
             )
@@ -279,6 +279,9 @@ def _open(path: str | Path) -> xr.Dataset:
             )
         require_plain(file)
     return xr.open_dataset(path, engine="h5netcdf", cache=False)
+
+
+_SCHEMAS = ([SCHEMA], [SCHEMA.encode()])  # as texts, and as characters
 
 
 def require_hdf5(path: str | Path) -> None:

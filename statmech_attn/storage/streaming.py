@@ -16,8 +16,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import h5netcdf
+import h5py
 import numpy as np
 import xarray as xr
+from xarray.backends import H5NetCDFStore
 
 from statmech_attn.storage.columns import (
     Box,
@@ -32,6 +34,7 @@ from statmech_attn.storage.schema import StorageError
 
 
 DIFFERS = "it reads back differently from what was written"
+LONGEST = 60_000  # bytes of a text in an attribute of HDF5, which has 64 KiB
 
 
 class _File(io.FileIO):
@@ -58,6 +61,33 @@ class _File(io.FileIO):
         return size or 0
 
 
+class _Store(H5NetCDFStore):
+    """Writes texts of attributes as netCDF's characters, which all its readers know."""
+
+    def encode_attribute(self, a: Any) -> Any:
+        return _characters(a)
+
+    def encode_variable(self, variable: xr.Variable, name: Any = None) -> xr.Variable:
+        encoded = super().encode_variable(variable, name=name).copy(deep=False)
+        encoded.attrs = {key: _characters(x) for key, x in encoded.attrs.items()}
+        return encoded
+
+
+def _characters(value: Any) -> Any:
+    """A text as HDF5 keeps it at a fixed length, which is netCDF's NC_CHAR.
+
+    h5netcdf makes a NC_STRING of it, which Octave, older MATLAB, Fortran and NCO do not
+    read.  Longer texts than fit stay that.
+    """
+    if not isinstance(value, str) or len(value.encode()) > LONGEST:
+        return value
+    encoding = "ascii" if value.isascii() else "utf-8"
+    characters = value.encode()
+    if not characters:
+        return h5py.Empty("S1")
+    return np.array(characters, h5py.string_dtype(encoding, len(characters)))
+
+
 def write_content(
     handle: int,
     dataset: xr.Dataset,
@@ -80,11 +110,9 @@ def write_content(
         _File(handle, "r+", closefd=False) as file,
         _first_failure(file),
     ):
-        dataset.to_netcdf(file, engine="h5netcdf", encoding=encoding)
-        if not columns:
-            return
-        with h5netcdf.File(file, "r+") as stored:
-            most = SLAB // len(columns)
+        with h5netcdf.File(file, "w") as stored:
+            dataset.dump_to_store(_Store(stored), encoding=encoding)
+            most = SLAB // max(len(columns), 1)
             unfinished = [
                 _written(name, column, _create(stored, name, column, dataset), most)
                 for name, column in columns.items()
@@ -132,16 +160,15 @@ def _create(
         np.dtype("int8") if boolean else column.dtype.newbyteorder("="),
         **storage_options(column.shape, column.dtype),
     )
-    variable.attrs.update(column.attrs)
-    if boolean:
-        variable.attrs["dtype"] = "bool"
+    attributes = dict(column.attrs) | ({"dtype": "bool"} if boolean else {})
     coordinates = [
         str(n)
         for n, x in dataset.coords.items()
         if n not in dataset.dims and set(x.dims) <= set(column.dims)
     ]
     if coordinates:
-        variable.attrs["coordinates"] = " ".join(sorted(coordinates))
+        attributes["coordinates"] = " ".join(sorted(coordinates))
+    variable.attrs.update({key: _characters(x) for key, x in attributes.items()})
     return variable
 
 

@@ -47,6 +47,30 @@ def test_dimension_scales_are_attached_as_netcdf4_asks(tmp_path, dataset, study)
         assert [d.keys() != [] for d in file["m_o_se"].dims] == [True, True]
 
 
+def test_texts_of_attributes_are_characters_which_every_reader_of_netcdf_knows(
+    tmp_path, dataset, study
+):
+    words = {"long_name": "is odd", "units": "1", "symbol": "β", "note": ""}
+    blocks = lambda: iter([np.array([True, False, False])])
+    odd = storage.Column(("beta",), (3,), np.dtype(bool), words, blocks)
+    dataset = dataset.set_coords("reason").assign_attrs(long="é" * 40_000)
+    storage.write(tmp_path / "a.h5", dataset, study=study, columns={"odd": odd})
+    with h5py.File(tmp_path / "a.h5") as file:
+        attributes = {
+            (owner.name, key): h5py.check_string_dtype(owner.attrs.get_id(key).dtype)
+            for owner in (file, *file.values())
+            for key in owner.attrs
+        }
+        assert ("/odd", "coordinates") in attributes
+        assert file["odd"].attrs["symbol"].decode() == "β"
+    variable_length = {k for k, x in attributes.items() if x and x.length is None}
+    assert variable_length == {("/", "long")}, "HDF5 has room for 64 KiB"
+    back = storage.read(tmp_path / "a.h5")
+    assert back.attrs["long"] == dataset.attrs["long"]
+    assert back.odd.attrs == words
+    assert back.odd.values.tolist() == [True, False, False]
+
+
 def test_large_arrays_are_compressed_and_small_ones_are_not(tmp_path, dataset, study):
     signs = np.sign(dataset.m_o_se).astype(np.int64)
     dataset = dataset.assign(signs=signs, positive=signs > 0)
