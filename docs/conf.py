@@ -41,7 +41,7 @@ html_show_copyright = False
 html_split_index = True  # a page for every letter
 html_theme_options = {"navigation_with_keys": True}
 html_static_path = ["static"]
-html_css_files = ["site.css"]
+html_css_files, html_js_files = ["site.css"], ["site.js"]
 smartquotes_action = "D"  # dashes; quotation marks stay what they are
 copybutton_exclude = ".linenos, .gp, .go"
 

@@ -1,0 +1,18 @@
+// What the theme leaves out for readers with a screen reader or without a mouse.
+document.addEventListener("DOMContentLoaded", () => {
+  const each = (selector, mend) => document.querySelectorAll(selector).forEach(mend);
+  const name = (selector, label, role) =>
+    each(selector, (x) => {
+      x.setAttribute("aria-label", label);
+      if (role) x.setAttribute("role", role);
+    });
+  name(".sidebar-drawer", "pages of the site");
+  name(".toc-drawer", "sections of the page");
+  name(".content-icon-container", "source and colours", "region");
+  each("[role=heading]:not([aria-level])", (x) => x.setAttribute("aria-level", "2"));
+  each("th", (x) => x.textContent.trim() || x.setAttribute("role", "cell"));
+  each("#search-results", (x) => x.insertAdjacentHTML("beforebegin", "<h1>Search</h1>"));
+  each("pre, .table-wrapper, div.math", (x) => {
+    if (x.scrollWidth > x.clientWidth) x.tabIndex = 0; // arrow keys scroll it
+  });
+});
