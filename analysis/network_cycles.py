@@ -185,14 +185,14 @@ def figure(branches: list[Branch], orbits):
     diagram, exponents = sheet.axes
     beta, states, largest = orbits
     grey, colours = style.GREY, {3: style.SERIES[0], 4: style.SERIES[1]}
-    diagram.plot(beta, maxima(states), ".", ms=1, mew=0, color=grey, alpha=0.6)
+    diagram.plot(beta, maxima(states), ".", ms=1.2, mew=0, color=grey)
     for period, solution in branches:
         points = coordinate(jnp.asarray(solution.x), solution.values, period)
         look = {"color": colours[period], "lw": 0.6}
         diagram.plot(solution.values, maxima(np.asarray(points)), **look)
         growth = np.log(np.abs(solution.multipliers).max(axis=1)) / period / TOKENS
         exponents.plot(solution.values, growth, **look)
-    exponents.plot(beta, largest, ".", ms=2, color=style.BLACK, label="orbits")
+    exponents.plot(beta, largest, ".", ms=2.5, color=grey, label="orbits")
     for period, colour in colours.items():
         label = f"cycles of {TOKENS * period} tokens"
         exponents.plot([], [], color=colour, label=label)

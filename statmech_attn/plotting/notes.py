@@ -86,9 +86,9 @@ def joined(*words: str) -> str:
 
     Example:
         >>> joined("100 runs", "", "$C = 4$")
-        '100 runs, $C = 4$'
+        '100 runs; $C = 4$'
     """
-    return ", ".join(filter(None, words))
+    return "; ".join(filter(None, words))
 
 
 def _table(dataset: xr.Dataset) -> dict[str, Any]:

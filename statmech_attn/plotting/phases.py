@@ -34,7 +34,7 @@ CLASS_COLOURS = [
     style.PHASE_COLOURS[phase] for phase in ("periodic", "quasiperiodic", "chaotic")
 ]
 VERDICTS = {
-    diagrams.UNDECIDED: ("o", style.YELLOW, "no verdict"),
+    diagrams.UNDECIDED: ("o", style.PHASE_COLOURS["undetermined"], "no verdict"),
     1: ("D", style.BLACK, "they differ"),
 }
 FINAL = ("final_phase", "final_lyapunov", "final_starts")
