@@ -229,6 +229,8 @@ def why(v: Verdict, source: str) -> str:
                 f"{v.leading} is positive{errors}{many}; the orbit does not recur; "
                 f"{v.indicators}"
             )
+        case "transient":
+            return f"{v.leading} while it lasts"
         case "diverged":
             return "the state became infinite or not a number"
     return undecided(v)

@@ -36,6 +36,7 @@ test("ticks lie inside, a few of them", () => {
     const texts = ticks.map((t) => tickText(t, high - low));
     assert.equal(new Set(texts).size, texts.length);
   }
+  assert.deepEqual(new Scale(-0.43, 0.42, 0, 120).ticks(2), [-0.4, -0.2, 0, 0.2, 0.4]);
   assert.deepEqual(new Scale(0.6, 8, 200, 0, 0.1).ticks(4), [1, 2, 5]);
   assert.deepEqual(new LogScale(5, 2000, 0, 300).ticks(), [10, 30, 100, 300, 1000]);
 });

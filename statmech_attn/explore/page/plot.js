@@ -32,7 +32,7 @@ export class Scale {
     for (let k = Math.ceil(this.low / step); k * step <= this.high * (1 + 1e-12) + 1e-300; k += 1) {
       ticks.push(k * step);
     }
-    return ticks;
+    return ticks.length < 2 && count < 8 ? this.ticks(2 * count) : ticks;  // one tells no scale
   }
 
   // Powers of ten that are apart, from 0 outwards; where they are few, 2 and 5 of each.
