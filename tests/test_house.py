@@ -83,6 +83,7 @@ ALLOWED = {
         "plotting.style": "draws correlations that no kind of file holds",
     },
     "statmech_attn/explore/overlays.py": {
+        "plotting.basins": "draws over a scan what the figure draws",
         "plotting.continuation": "draws over a scan what the figure draws",
     },
 }

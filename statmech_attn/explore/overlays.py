@@ -15,6 +15,7 @@ import xarray as xr
 from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.explore.files import cell_edges, File, rounded
 from statmech_attn.explore.served_file import ServedFile
+from statmech_attn.plotting.basins import set_colour, set_colours, set_name
 from statmech_attn.plotting.continuation import (
     curve_parts,
     DEGENERATE,
@@ -159,22 +160,23 @@ def basins(dataset: xr.Dataset, axes: tuple[str, ...]) -> list[Layer]:
         return []
     dataset = dataset.sortby(names[0])
     edges = cell_edges(dataset[names[0]].values.astype(float))
-    cells = []
+    cells, colours = [], set_colours(dataset)
     for number in range(len(edges) - 1):
         column = dataset.isel({names[0]: number})
         parts, bottom = [], 0.0
         order = np.argsort(column.attractor.values, kind="stable")
         for slot in order[column["count"].values[order] > 0]:
-            share = float(column.fraction[slot])
-            phase = PHASES[int(column.phase[slot])]
-            period = int(column.period[slot])
-            turns = diagrams.rotation_text(column.isel(slot=slot))
+            attractor = column.isel(slot=slot)
+            share, period = float(attractor.fraction), int(attractor.period)
+            phase = PHASES[int(attractor.phase)]
+            turns = diagrams.rotation_text(attractor)
             more = f", period {period}" if period else ""
             more += f", rotation number {turns}" if turns else ""
             parts.append(
                 {
                     "share": [bottom, bottom + share],
-                    "set": int(column.attractor[slot]),
+                    "set": set_name(attractor),
+                    "colour": set_colour(attractor, colours),
                     "words": phase + more,
                 }
             )

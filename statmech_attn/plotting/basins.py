@@ -45,7 +45,7 @@ def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     heights = [1.0, 0.8, 0.8]
     make = lambda: sheets.grid(style.DOUBLE, 4.9, 3, sharex=True, height_ratios=heights)
     sheet = sheets.sheet(axes, 3, make)
-    edges, colours = style.cell_edges(dataset[name].values), _colours(dataset)
+    edges, colours = style.cell_edges(dataset[name].values), set_colours(dataset)
     stack, errors, rates = sheet.axes
     _stacked(stack, dataset, name, colours)
     _with_errors(errors, dataset, name, colours)
@@ -190,7 +190,7 @@ def _axis(dataset: xr.Dataset) -> str:
     return str(dataset["count"].dims[0])
 
 
-def _colours(dataset: xr.Dataset) -> dict[int, str]:
+def set_colours(dataset: xr.Dataset) -> dict[int, str]:
     """The colour of every set that is an attractor for certain somewhere, by number."""
     numbers, phases = dataset.attractor.values, dataset.phase.values
     certain = (dataset["count"].values > 0) & ~np.isin(
@@ -202,12 +202,17 @@ def _colours(dataset: xr.Dataset) -> dict[int, str]:
     }
 
 
-def _colour(attractor: xr.Dataset, colours: dict[int, str]) -> str:
+def set_colour(attractor: xr.Dataset, colours: dict[int, str]) -> str:
     """The colour of a set; those that may be no attractors have their phase's."""
-    phase = PHASES[int(attractor.phase)]
-    if phase in SHARED:
-        return style.PHASE_COLOURS[phase]
+    if set_name(attractor) in SHARED:
+        return style.PHASE_COLOURS[PHASES[int(attractor.phase)]]
     return colours[int(attractor.attractor)]
+
+
+def set_name(attractor: xr.Dataset) -> str:
+    """A set in legends: its number, or the phase of those that may be no attractors."""
+    phase = PHASES[int(attractor.phase)]
+    return phase if phase in SHARED else f"set {int(attractor.attractor)}"
 
 
 def _entry(key: str, phases: list[str], periods: list[int]) -> str:
@@ -234,7 +239,7 @@ def _stacked(
     for i, k in sorted(places.tolist(), key=lambda place: numbers[tuple(place)]):
         attractor = dataset.isel({name: i, "slot": k})
         phase, share = PHASES[int(attractor.phase)], float(attractor.fraction)
-        colour = _colour(attractor, colours)
+        colour = set_colour(attractor, colours)
         axis.bar(
             edges[i],
             share,
@@ -260,8 +265,7 @@ def _stacked(
                 color=style.BLACK if style.is_light(colour) else "white",
             )
         bottom[i] += share
-        key = phase if phase in SHARED else f"set {int(attractor.attractor)}"
-        _, phases, periods = entries.setdefault(key, (colour, [], []))
+        _, phases, periods = entries.setdefault(set_name(attractor), (colour, [], []))
         phases.append(phase)
         periods.append(int(attractor.period))
     for key, colour in (("unsettled", style.GREY), ("diverged", style.BLACK)):
@@ -286,7 +290,7 @@ def _with_errors(
             [y - float(attractor.fraction_low)],
             [float(attractor.fraction_high) - y],
         ]
-        colour = _colour(attractor, colours)
+        colour = set_colour(attractor, colours)
         axis.errorbar(
             float(attractor[name]),
             y,

@@ -149,7 +149,7 @@ def plain(words: str) -> str:
 
 
 def _formula(text: str) -> str:
-    text = re.sub(r"\\(?:mathrm|mathit|mathbf)(?=\{)", "", text)
+    text = re.sub(r"\\(?:mathrm|mathit|mathbf|mathdefault)(?=\{)", "", text)
     text = re.sub(r"\\([A-Za-z]+|.)", lambda found: _sign(found[1]), text)
     text = text.replace("^′", "′").replace("'", "′").replace("-", "−")
     text = re.sub(r"([_^])([^{}\s])", r"\1{\2}", text)

@@ -6,7 +6,7 @@ import { test } from "node:test";
 const load = (name) => import(`${process.env.PAGE}/${name}`);
 const { cellOf, Embedded } = await load("source.js");
 const { digits, quantity, runs, symbol, axisWords, duration, typeset } = await load("text.js");
-const { LogScale, Scale, tickText, within } = await load("plot.js");
+const { LogScale, plainText, Scale, tickText, within } = await load("plot.js");
 const { place, ramp } = await load("colours.js");
 const { unpacked } = await load("packed.js");
 const { nearest } = await load("panels.js");
@@ -25,6 +25,14 @@ test("scales and their inverses", () => {
       assert.ok(Math.abs(scale.at(scale.value(pixel)) - pixel) < 1e-6);
     }
   }
+});
+
+test("words below an axis are not cut at the right", () => {
+  const written = [];
+  const context = { font: "12px x", canvas: { clientWidth: 100 },
+    measureText: (text) => ({ width: 8 * text.length }), fillText: (text, x) => written.push([text, x]) };
+  for (const x of [50, 98]) plainText(context, "1.55", x, 0);
+  assert.deepEqual(written, [["1.55", 34], ["1.55", 68]]);
 });
 
 test("ticks lie inside, a few of them", () => {

@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from statmech_attn import plotting, storage
+from statmech_attn.dynamics import PHASES
 from statmech_attn.explore import overlays, sheets
 from statmech_attn.explore.files import File
 from statmech_attn.explore.sheets import joined, Sheet, sheet_of
-from statmech_attn.plotting import registry
+from statmech_attn.plotting import registry, style
 
 
 RESULTS = Path(__file__).resolve().parents[2] / "paper_figs" / "results"
@@ -316,8 +317,13 @@ def test_shares_of_basins_add_up():
     assert [cell["x"] for cell in cells] == [[0.5, 1.5], [1.5, 2.5], [2.5, 3.5]]
     tops = [cell["parts"][-1]["share"][1] for cell in cells]
     assert np.allclose(tops, [1.0, 1.0, 0.9])
-    assert [part["set"] for part in cells[0]["parts"]] == [0, 1]
+    assert [part["set"] for part in cells[0]["parts"]] == ["set 0", "set 1"]
     assert cells[1]["parts"][0]["words"] == "periodic, period 4"
+    dataset.phase[2, 1] = PHASES.index("chaotic")
+    (layer,) = overlays.basins(dataset, ("beta",))
+    settled, chaotic = layer["cells"][2]["parts"]
+    assert settled["colour"] == layer["cells"][0]["parts"][0]["colour"], "of set 0"
+    assert (chaotic["set"], chaotic["colour"]) == ("chaotic", style.VERMILION)
 
 
 def test_the_server_gives_panels_pictures_and_overlays(

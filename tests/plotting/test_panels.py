@@ -189,6 +189,7 @@ def test_what_is_not_read_is_refused(add):
 @pytest.mark.parametrize(
     "words, read",
     (
+        (r"$\mathdefault{1.0}$", "1.0"),
         (r"$s_N[A]/\sigma_1$", "s_{N}[A]/σ_{1}"),
         (r"$P_\mathrm{test} = 3 \times 10^{-4}$", "P_{test} = 3 × 10^{−4}"),
         (r"$\langle\phi(t)\rangle$, $U_{\pi\pi^\prime}$", "⟨φ(t)⟩, U_{ππ′}"),

@@ -3,8 +3,6 @@
 import { css } from "./colours.js";
 import { swatch } from "./plot.js";
 
-const SETS = ["#0072B2", "#009E73", "#56B4E9", "#E69F00", "#CC79A7", "#72260C", "#5a5ae0",
-  "#c9c94d"];
 export const SHARES = 58;  // pixels of the shares of basins
 
 const shadeOf = (colour) => (colour === "ink" ? css("--branch") : colour);
@@ -85,8 +83,8 @@ export function drawShares(context, [left, top, right, bottom], x, layer) {
   context.rect(left, top, right - left, bottom - top);
   context.clip();
   for (const { x: [from, to], parts } of layer.cells) {
-    for (const { share: [low, high], set } of parts) {
-      context.fillStyle = set < 0 ? css("--quiet") : SETS[set % SETS.length];
+    for (const { share: [low, high], colour } of parts) {
+      context.fillStyle = colour;
       const height = bottom - top;
       context.fillRect(x.at(from), bottom - high * height, x.at(to) - x.at(from) + 0.5,
         (high - low) * height);
@@ -102,11 +100,9 @@ export function overlayLegend(overlays) {
   for (const { layers } of overlays) {
     for (const layer of layers) {
       if (layer.type === "shares") {
-        for (const { set, words } of layer.cells.flatMap(({ parts }) => parts)) {
-          const named = set < 0 ? "not settled" : `set ${set}: ${words}`;
-          if (!entries.has(`set ${set}`)) {
-            entries.set(`set ${set}`, swatch(SETS[Math.max(set, 0) % SETS.length], named));
-          }
+        for (const { set, colour, words } of layer.cells.flatMap(({ parts }) => parts)) {
+          const named = words.startsWith(set) ? `starts that end ${set}` : `${set}: ${words}`;
+          if (!entries.has(set)) entries.set(set, swatch(colour, named));
         }
       } else if (!entries.has(layer.words)) {
         const colour = layer.type === "range" ? css("--accent") : shadeOf(layer.colour);

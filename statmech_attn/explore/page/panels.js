@@ -307,8 +307,10 @@ export function legendOf(entries) {
     const context = canvas.getContext("2d");
     context.scale(2, 2);
     paint(context, entry);
-    if (["band", "bars", "span"].includes(entry.type)) context.fillRect(2, 2, 22, 9);
-    else {
+    if (["band", "bars", "span"].includes(entry.type)) {
+      if (entry.type === "bars") context.fillStyle = themed(entry.colour ?? "#000000", 1);
+      context.fillRect(2, 2, 22, 9);
+    } else {
       if (entry.width) line(context, [1, 6.5, 25, 6.5]);
       context.setLineDash([]);
       if (entry.marker) marker(context, entry.marker === "." ? { ...entry, size: Math.max(entry.size, 6) } : entry, 13, 6.5);

@@ -162,10 +162,12 @@ export function drawAxes(context, {
   context.restore();
 }
 
-function plainText(context, text, x, y) {
+// Text below a place, as far to the left as the canvas has room for it.
+export function plainText(context, text, x, y) {
   context.textAlign = "center";
   context.textBaseline = "top";
-  write(context, text, x, y);
+  const room = context.canvas.clientWidth - context.measureText(text).width / 2;
+  write(context, text, Math.min(x, room), y);
 }
 
 // Text that ends at a place below the axis, read from the lower left.
