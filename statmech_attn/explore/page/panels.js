@@ -308,7 +308,7 @@ export function legendOf(entries) {
     context.scale(2, 2);
     paint(context, entry);
     if (["band", "bars", "span"].includes(entry.type)) {
-      if (entry.type === "bars") context.fillStyle = themed(entry.colour ?? "#000000", 1);
+      if ((entry.alpha ?? 1) === 1) context.fillStyle = themed(entry.colour ?? "#000000", 1);
       context.fillRect(2, 2, 22, 9);
     } else {
       if (entry.width) line(context, [1, 6.5, 25, 6.5]);
