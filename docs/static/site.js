@@ -11,7 +11,8 @@ document.addEventListener("DOMContentLoaded", () => {
   name(".content-icon-container", "source and colours", "region");
   each("[role=heading]:not([aria-level])", (x) => x.setAttribute("aria-level", "2"));
   each("th", (x) => x.textContent.trim() || x.setAttribute("role", "cell"));
-  each("#search-results", (x) => x.insertAdjacentHTML("beforebegin", "<h1>Search</h1>"));
+  const heading = '<h1 class="visually-hidden">Search</h1>';
+  each("#search-results", (x) => x.insertAdjacentHTML("beforebegin", heading));
   each("pre, .table-wrapper, div.math", (x) => {
     if (x.scrollWidth > x.clientWidth) x.tabIndex = 0; // arrow keys scroll it
   });

@@ -161,7 +161,8 @@ def exponents(dataset):
         rank = np.flatnonzero(ordered.phase == code)
         y, error = ordered.largest.values[rank], ordered.largest_stderr.values[rank]
         word = dynamics.PHASES[int(code)]
-        axis.errorbar(rank, y, error, fmt="o", ms=3, lw=0.8, label=word)
+        look = {"color": plotting.PHASE_COLOURS[word], "label": word}
+        axis.errorbar(rank, y, error, fmt="o", ms=3, lw=0.8, **look)
     axis.axhline(0, color="k", lw=0.5)
     axis.set_xlim(-1, dataset.network.size)
     axis.set(xlabel="rank of the network", ylabel=r"$\lambda_1$ (nat/token)")

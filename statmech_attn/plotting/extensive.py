@@ -76,8 +76,10 @@ def _note(dataset: xr.Dataset, *more: str) -> str:
         "cycle": "a sequence",
         "ov = 1, oq = 1, ok = 1, vq = 1, vk = 1, qk = 1": "identical kinds",
     }.get(ensemble, ensemble)
-    condensed = f"beside them: {notes.network(dataset)}"
-    lines = (rf"$\alpha N$ patterns: {words}", condensed, *more)
+    network = notes.network(dataset)
+    if network and not network.startswith("$"):  # the condensed patterns have a name
+        network = f"beside them: {network}"
+    lines = (rf"$\alpha N$ patterns: {words}", network, *more)
     return "\n".join(filter(None, lines))
 
 

@@ -16,7 +16,7 @@ from statmech_attn.plotting.sheets import Given
 WORDS = {
     "norm": "norm of a token $q$",
     "overlap": "overlap of two tokens $c$",
-    "growth": r"growth of angles $g$ (nat/layer)",
+    "growth": "growth of angles\n$g$ (nat/layer)",
 }
 
 

@@ -27,7 +27,7 @@ def unstable_cycles(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """
     sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 2))
     periods = np.unique(dataset.length.values)
-    colours = mpl.colormaps["viridis"](np.linspace(0, 0.95, len(periods)))
+    colours = mpl.colormaps["viridis"](np.linspace(0, 0.85, len(periods)))
     for period, colour in zip(periods, colours, strict=True):
         chosen = dataset.isel(cycle=np.flatnonzero(dataset.length.values == period))
         _points(sheet.axes[0], chosen, int(period), colour)
@@ -54,7 +54,7 @@ def _points(axis: Axes, dataset: xr.Dataset, period: int, colour) -> None:
         np.roll(before, -1, axis=1).ravel(),
         ".",
         color=colour,
-        ms=2 + 6 / period,
+        ms=3 + 6 / period,
         mew=0,
         zorder=2 + 1 / period,
     )
@@ -63,4 +63,4 @@ def _points(axis: Axes, dataset: xr.Dataset, period: int, colour) -> None:
 def _exponents(axis: Axes, dataset: xr.Dataset, period: int, colour) -> None:
     """Largest exponents of the cycles of one period."""
     largest = dataset.lyapunov.values[:, 0]
-    axis.plot(np.full(len(largest), period), largest, ".", color=colour, ms=4, mew=0)
+    axis.plot(np.full(len(largest), period), largest, ".", color=colour, ms=6, mew=0)
