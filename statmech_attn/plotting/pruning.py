@@ -34,6 +34,7 @@ LAST: dict[str, Any] = {
     "zorder": 4,
 }
 COLUMNS = 2
+NAME_WIDTH = 0.05  # of a head, in scores
 NAMED = 24  # heads that have room for their names
 ASIDE = 0.06  # of the points of one order, in heads
 # Tiberi et al. (NeurIPS 2024), four heads in each of two layers: base, then after
@@ -108,14 +109,19 @@ def _drops_by_score(axis: Axes, one: xr.Dataset) -> None:
 
 
 def _name_heads(axis: Axes, names, scores, drops, errors) -> None:
-    """Names of heads in turn above and below their bars, from the lowest score on."""
+    """Names of heads in turn above and below their bars, from the lowest score on.
+
+    A name that would meet the last one on its side stands a line farther out.
+    """
     known = np.isfinite(scores) & np.isfinite(drops) & (len(names) <= NAMED)
-    for rank, i in enumerate(i for i in np.argsort(scores) if known[i]):
+    ordered = [i for i in np.argsort(scores) if known[i]]
+    for rank, i in enumerate(ordered):
         side = 1 if rank % 2 else -1
+        near = rank > 1 and scores[i] - scores[ordered[rank - 2]] < NAME_WIDTH
         axis.annotate(
             names[i],
             (scores[i], drops[i] + side * errors[i]),
-            xytext=(0, 2 * side),
+            xytext=(0, (9 if near else 2) * side),
             textcoords="offset points",
             fontsize=7,
             ha="center",

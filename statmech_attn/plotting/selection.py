@@ -88,7 +88,8 @@ def _ring(axis: Axes, dataset: xr.Dataset, name: str, along: str, choice: str) -
 
 def _agreement(dataset: xr.Dataset) -> list[str]:
     excess, error = float(dataset.excess), float(dataset.excess_stderr)
-    words = [f"validation error by the evidence larger by {excess:.2g} ± {error:.1g}"]
+    above = f"{excess:.2g} ± {error:.1g} above the least"
+    words = [f"validation error at the evidence's choice: {above}"]
     if np.isfinite(correlation := float(dataset.rank_correlation)):
         shown = f"{correlation:.2f}".replace("-", "\N{MINUS SIGN}")
         words.append(f"rank correlation {shown}")

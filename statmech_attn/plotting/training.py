@@ -51,7 +51,8 @@ def training(
         axis.set_xlabel(style.WORDS["width"])
         axis.margins(0.08, 0.08)
     sheet.letters()
-    sheet.note(notes.task(dataset))
+    lines = "" if theory is None else "lines in (c): saddle point"
+    sheet.note(notes.joined(lines, notes.task(dataset)))
     return sheet.figure
 
 
