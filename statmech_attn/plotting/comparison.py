@@ -11,6 +11,8 @@ The second is in sampling errors of the mean: 1 without a bias, and as $N^{-1/2}
 where a bias of order 1/N is larger than these.
 """
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib import colormaps
@@ -32,6 +34,7 @@ from statmech_attn.plotting.registry import (
 from statmech_attn.plotting.sheets import Given
 
 
+LEVEL = 6  # values of beta whose names stand level
 NAMED = 12  # so many values of beta are named on the axis, more are a scale
 LINEAR = "end of linear regime"
 RANGE = 1.0  # a linear-noise band wider than this says nothing about an overlap
@@ -224,8 +227,9 @@ def agreement(
     spread.legend(loc="upper right", handletextpad=0.4, labelspacing=0.3)
     bias.legend(loc="lower right", handletextpad=0.4)
     symbol = style.OVERLAPS.get(observable, observable)
-    spread.set_ylabel(rf"spread over runs, $s_N[{symbol}]/\sigma_1$")
-    bias.set_ylabel(rf"difference to theory $|\Delta_N[{symbol}]|$ / sampling error")
+    spread.set_ylabel(f"spread over runs\n$s_N[{symbol}]/\\sigma_1$")
+    words = rf"$|\Delta_N[{symbol}]|$ / sampling error"
+    bias.set_ylabel(f"difference to theory\n{words}")
     bias.set_yscale("linear")
     bias.set_ylim(0, 1.15 * max(bias.get_ylim()[1], 1.5))
     sheet.letters()
@@ -349,7 +353,8 @@ def differences_in_time(
                 axis.axvspan(*ends, color=style.PALE, alpha=0.5, lw=0, zorder=0)
             axis.set_xlim(0, len(z))
         row[0].set_ylabel(f"$z$ of {style.overlap(observable, pattern)}")
-        verdict = VERDICTS[int(dataset.verdict.sel(beta=beta))].replace("_", " ")
+        verdict = VERDICTS[int(dataset.verdict.sel(beta=beta))]
+        verdict = verdict.replace("_n_", " $N$ ").replace("_", " ")
         row[0].set_title(rf"$\beta = {beta:g}$: {verdict}", loc="left", pad=2.5)
     sheet.letters()
     words = "dashed: what chance allows; grey: outside the linear regime"
@@ -396,9 +401,9 @@ def _differences(axis: Axes, dataset: xr.Dataset) -> None:
     )
     if named:
         axis.xaxis.set_major_locator(FixedLocator([float(i) for i in x]))
-        axis.set_xticklabels(
-            [f"{b:g}" for b in betas], rotation=35, ha="right", rotation_mode="anchor"
-        )
+        look: Any = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+        turned = look if len(betas) > LEVEL else {}
+        axis.set_xticklabels([f"{b:g}" for b in betas], **turned)
         axis.set_xlim(-0.6, len(betas) - 0.4)
     top = np.nanmax(
         [

@@ -293,7 +293,8 @@ def _on_plane(dataset: xr.Dataset, x: str, y: str) -> xr.Dataset:
     if "start" in dataset.dims:
         dataset = dataset.isel(start=0)
     if "point" in dataset.dims:
-        names = {"phase", "lyapunov", "failure", *FINAL}.intersection(dataset)
+        shown = {"phase", "lyapunov", "failure", "entropy_production", *FINAL}
+        names = shown.intersection(dataset)
         dataset = diagrams.on_grid(dataset, *sorted(map(str, names)))
     return dataset.sortby([x, y])
 

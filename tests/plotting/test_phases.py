@@ -62,6 +62,10 @@ def test_a_refined_plane_is_drawn_on_its_finest_grid(refined_plane):
     # Where nothing was computed: from the left and from below; in the centre: computed.
     np.testing.assert_allclose(largest[1], [-0.25, -0.15, -0.05, -0.05, 0.15])
     np.testing.assert_allclose(largest[0], [-0.25, -0.25, -0.05, -0.05, 0.15])
+    produced = refined_plane.lyapunov.isel(exponent=0) + 0.25
+    figure = plotting.entropy_map(refined_plane.assign(entropy_production=produced))
+    drawn = figure.axes[0].collections[0].get_array()
+    np.testing.assert_allclose(drawn, largest + 0.25)
 
 
 def test_curves_of_bifurcations_lie_over_the_phases(plane, boundary):
