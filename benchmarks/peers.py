@@ -315,6 +315,60 @@ def cycles() -> Iterator[Row]:
     yield Row(f"Hénon, cycles to period {LONGEST}", "pynamicalsys", *times, text)
 
 
+SITES, COUPLING, VECTOR_STEPS = 64, 0.1, 2000  # of a ring of logistic maps
+
+
+def covariant_vectors() -> Iterator[Row]:
+    """All covariant vectors of a lattice, without the angles that nobody asks for."""
+    from numba import njit
+    from pynamicalsys import DiscreteDynamicalSystem
+
+    def lattice(x):
+        y = 4 * x * (1 - x)
+        return (1 - COUPLING) * y + COUPLING / 2 * (jnp.roll(y, 1) + jnp.roll(y, -1))
+
+    @njit
+    def mapping(x, parameters):
+        y = 4 * x * (1 - x)
+        return (1 - COUPLING) * y + COUPLING / 2 * (np.roll(y, 1) + np.roll(y, -1))
+
+    @njit
+    def jacobian(x, parameters, *mapping):
+        slope, J = 4 * (1 - 2 * x), np.zeros((SITES, SITES))
+        for i in range(SITES):
+            J[i, i] = (1 - COUPLING) * slope[i]
+            for j in (i - 1, (i + 1) % SITES):
+                J[i, j] = COUPLING / 2 * slope[j]
+        return J
+
+    start = np.random.default_rng(0).uniform(0.1, 0.9, SITES)
+    ours = lambda: dynamics.covariant_vectors(
+        lattice, start, steps=VECTOR_STEPS, transient=TRANSIENT, align=TRANSIENT
+    )
+    peer = DiscreteDynamicalSystem(
+        mapping=mapping,
+        jacobian=jacobian,
+        system_dimension=SITES,
+        number_of_parameters=1,
+    )
+    theirs = lambda: peer.CLV(
+        start,
+        VECTOR_STEPS,
+        parameters=[0.0],
+        transient_time=TRANSIENT,
+        warmup_time=TRANSIENT,
+        tail_time=TRANSIENT,
+    )
+    times = seconds(ours, theirs)
+    vectors, states = theirs()
+    push = jax.vmap(lambda x, v: jax.jvp(lattice, (x,), (v,))[1], (None, 1))
+    growth = jnp.log(jnp.linalg.norm(jax.vmap(push)(states, vectors), axis=-1))
+    mine = ours()
+    text = f"{distance(mine.exponents, growth.mean(axis=0))}, our error "
+    text += f"{mine.stderr.max():.1g}"
+    yield Row(f"{SITES} sites, covariant vectors", "pynamicalsys", *times, text)
+
+
 SIDE, PERIODS, SUBSTEPS = 60, 110, 100  # of the forced oscillator with two wells
 DAMPING, FORCE = 0.2, 0.15
 
@@ -453,7 +507,7 @@ def main() -> None:
     tables = [one_bit_map] if installed("autograd") else []
     tables += [spectra]
     tables += [kuramoto] if installed("lyapax") else []
-    tables += [cycles, basins] if installed("pynamicalsys") else []
+    tables += [cycles, covariant_vectors, basins] if installed("pynamicalsys") else []
     tables += [learning, *([time_series] if installed("nolds") else [])]
     for row in itertools.chain.from_iterable(table() for table in tables):
         times = f"{1e3 * row.ours:.3g} | {1e3 * row.theirs:.3g}"
