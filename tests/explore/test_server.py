@@ -191,8 +191,8 @@ def test_columns_of_several_points_hold_the_most_frequent_phase(page, line):
 def test_a_point_is_told_as_explain_tells_it(page, line):
     dataset = storage.read(line)
     told = page("point", values={"beta": 1.9}).told
-    assert told["sentence"] == diagrams.explain(dataset, beta=1.9)
     nearest = dataset.sel(beta=1.9, method="nearest")
+    assert told["sentence"] == diagrams.explain(dataset, beta=float(nearest.beta))
     assert told["words"] == PHASES[int(nearest.phase)] == "chaotic"
     first = told["exponents"][0]
     assert (first["value"], first["error"]) == (float(nearest.lyapunov[0]), 1.5e-3)
