@@ -79,7 +79,7 @@ def shown_exponents(place: str = "") -> tuple[Variable, ...]:
         Variable(
             "window",
             "",
-            "length of the window that decided",
+            "length of the averaging window",
             "{unit}",
             "n",
             value=f"{place}window",

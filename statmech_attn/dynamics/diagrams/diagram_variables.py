@@ -115,10 +115,10 @@ _VALUES = (
         "entropy_production_stderr", "", "standard error of entropy production",
         "nat / ({unit} spin)", "δσ", group="production"
     ),
-    Variable("window", "", "steps of the window that decided", "{unit}", "n"),
-    Variable("horizon", "", "steps for which the verdict has held", "{unit}", "t"),
+    Variable("window", "", "steps of the window with the verdict", "{unit}", "n"),
+    Variable("horizon", "", "steps for which the phase has lasted", "{unit}", "t"),
     Variable(
-        "doubtful", "", "whether others make the verdict doubtful", "1", "doubtful",
+        "doubtful", "", "whether neighbours make chaos doubtful", "1", "doubtful",
         flags=("no", "yes"), note="no where a longer look has kept it"
     ),
     Variable(
@@ -127,7 +127,7 @@ _VALUES = (
         "orbit has left any"
     ),
     Variable(
-        "confirmed", "", "perturbed starts that kept to the verdict, -1: none run", "1",
+        "confirmed", "", "perturbed starts with the same phase, -1: none run", "1",
         "n", note="of `confirm_starts`, over `confirm_horizon` steps at most"
     ),
     Variable(
