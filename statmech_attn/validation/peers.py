@@ -219,7 +219,11 @@ def _thomas():
 
 
 def _normal_forms():
-    """Coefficients of maps that are in normal form; |q| = 1 makes |z|^2 twice |u|^2."""
+    """Coefficients of maps in normal form, |q| = 1, which makes |z|^2 twice |u|^2.
+
+    They do not depend on coordinates: u + 3 u^2 / 10 + 7 mu / 10 of each has quadratic
+    terms, and fixed points that move with mu.
+    """
     flip = lambda u, p: (-1 + 0.456 * p["mu"]) * u - 1.234 * u**3
     cross = lambda u, p: (1 - 0.456 * p["mu"]) * u + 0.21 * u**2 - 1.234 * u**3
 
@@ -229,11 +233,16 @@ def _normal_forms():
         return jnp.stack([z.real, z.imag])
 
     values = []
-    for step, d in ((flip, 1), (cross, 1), (torus, 2)):
-        problem = continuation.Problem(step, jnp.zeros(d), {"mu": -0.2}, "mu")
-        branch = continuation.follow_cycle(
-            problem, jnp.zeros(d), -0.2, within=(-0.2, 0.2)
-        )
+    for normal, d in ((flip, 1), (cross, 1), (torus, 2)):
+
+        def step(v, p, normal=normal):
+            u = (jnp.sqrt(1 + 1.2 * (v - 0.7 * p["mu"])) - 1) / 0.6
+            u = normal(u, p)
+            return u + 0.3 * u**2 + 0.7 * p["mu"]
+
+        start = jnp.full(d, -0.14)
+        problem = continuation.Problem(step, start, {"mu": -0.2}, "mu")
+        branch = continuation.follow_cycle(problem, start, -0.2, within=(-0.2, 0.2))
         form = branch.run().special[0].form
         assert form is not None
         values += [form.coefficient / d, form.speed.real]
