@@ -1,10 +1,10 @@
 """Rows on cases that other packages publish with their numbers.
 
 The numbers are those printed in tests and manuals of ChaosTools, PeriodicOrbits and
-Attractors (JuliaDynamics), BifurcationKit, MatCont, MatContM and pynamicalsys; the
-equations are written anew.  A tolerance is half a unit of the last printed digit, a
-unit where more digits were cut off or the source locates no better, or the error that
-the source allows itself.
+Attractors (JuliaDynamics), BifurcationKit, MatCont, MatContM and pynamicalsys, and in a
+review of Wada basins; the equations are written anew.  A tolerance is half a unit of
+the last printed digit, a unit where more digits were cut off or the source locates no
+better, or the error that the source allows itself.
 """
 
 import functools
