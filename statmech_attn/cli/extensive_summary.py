@@ -6,11 +6,17 @@ import numpy as np
 import xarray as xr
 from rich.table import Table
 
-from statmech_attn.cli.tables import Content, formatted, Summary, titled, with_error
+from statmech_attn.cli.tables import (
+    Content,
+    formatted,
+    SHOWN,
+    Summary,
+    titled,
+    with_error,
+)
 from statmech_attn.presentation import quantity
 
 
-SHOWN = 40  # rows of a table
 WIDE = 6  # standard errors; a bound above them tells little
 PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
 

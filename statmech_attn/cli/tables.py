@@ -21,6 +21,7 @@ LEFT = (
     "result",
     "verdict",
 )
+SHOWN = 40  # rows of a table
 
 
 Content = Iterator[Table | str]

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import statmech_attn.cli.dynamics_summary
 import statmech_attn.cli.main
 import statmech_attn.cli.summary
 from statmech_attn.scan import jobs

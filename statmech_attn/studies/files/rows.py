@@ -5,7 +5,7 @@ from statmech_attn.kinds import Kind
 
 _RECORDS = "statmech_attn.studies.files.records"
 _COMPARISON = "statmech_attn.comparison"
-_SUMMARY = "statmech_attn.cli.summary"
+_SUMMARY = "statmech_attn.cli.dynamics_summary"
 
 DIAGRAM = Kind(
     "diagram",

@@ -3,7 +3,7 @@
 from statmech_attn.kinds import Kind
 
 
-_HERE, _SUMMARY = __name__, "statmech_attn.cli.summary"
+_HERE, _SUMMARY = __name__, "statmech_attn.cli.dynamics_summary"
 
 TRAJECTORY = Kind(
     "trajectory",
