@@ -108,7 +108,7 @@ class SaddlePoints(TaskPoints):
     """Order parameters, predictor and scores at every width and temperature.
 
     Args:
-        task, grid, variances, about: as in `TaskPoints`.
+        task, grid, variances: as in `TaskPoints`.
         predictors: whether the predictor of every test example is kept.
         corrections: whether corrections of order 1/N and the evidence are computed.
         kernels: whether kernels are kept.
@@ -140,9 +140,8 @@ class SaddlePoints(TaskPoints):
         corrections: bool = False,
         kernels: bool = False,
         variances: Sequence[float] | None = None,
-        about: Mapping[str, Any] = {},
     ):
-        about = {"kind": "order-parameter", **about}
+        about = {"kind": "order-parameter"}
         super().__init__(task, grid, variances=variances, about=about)
         self.predictors, self.corrections = predictors, corrections
         self.kernels = kernels

@@ -47,8 +47,6 @@ def nuts(
     *,
     warmup: int,
     step_size: float,
-    target_accept: float = 0.8,
-    max_tree_depth: int = 10,
 ) -> Sampler:
     """The No-U-Turn sampler with unit masses.
 
@@ -70,8 +68,6 @@ def nuts(
         potential_fn=lambda z: -log_density(z),
         step_size=step_size,
         adapt_mass_matrix=False,
-        target_accept_prob=target_accept,
-        max_tree_depth=max_tree_depth,
     )
 
     def describe(state) -> Transition:

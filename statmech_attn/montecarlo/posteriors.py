@@ -1,7 +1,7 @@
 """Sampled posteriors over a grid: exact law of the order parameters, or all weights."""
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,7 +79,7 @@ class Posteriors(TaskPoints):
 
     Args:
         key: random key of JAX.
-        task, grid, variances, about: as in `bpkr.TaskPoints`.
+        task, grid, variances: as in `bpkr.TaskPoints`.
         sampling: method, and numbers of draws.
         stored: draws of the order parameters that are stored for each chain.
 
@@ -111,12 +111,11 @@ class Posteriors(TaskPoints):
         sampling: Sampling = Sampling(),
         stored: int = 0,
         variances: Sequence[float] | None = None,
-        about: Mapping[str, Any] = {},
     ):
         require_numpyro()
         self.key, self.sampling, self.stored = key, sampling, stored
         self.keeps_blocks = sampling.method != estimates.EXACT_LAW
-        about = {"kind": "posterior", "method": sampling.method, **about}
+        about = {"kind": "posterior", "method": sampling.method}
         super().__init__(task, grid, variances=variances, about=about)
 
     def check(self, problem: bpkr.Problem) -> None:

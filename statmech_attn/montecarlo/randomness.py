@@ -48,13 +48,13 @@ def seed_words(key: Key[Array, ""]) -> Words:
     return words[0], words[1]
 
 
-def address(key: Words, first, second=0) -> Words:
-    """The cipher key one level down: `first` and `second` are non-negative integers.
+def address(key: Words, first) -> Words:
+    """The cipher key one level down: `first` is a non-negative integer.
 
     No kernel reaches across it: the vectoriser of jaxlib 0.12 does not come back from
     some with several chained ciphers, whose rounds it asks of every value anew.
     """
-    words = threefry(key, (_uint(first), _uint(second)))
+    words = threefry(key, (_uint(first), _uint(0)))
     return jax.lax.optimization_barrier(words)
 
 

@@ -50,19 +50,18 @@ def study_differences(old: str, new: str) -> list[str]:
     return list(_compare("", first, second))
 
 
-def in_one_line(lines: Sequence[str], most: int = 3) -> str:
-    """The first lines and how many there are beyond them.
+def in_one_line(lines: Sequence[str]) -> str:
+    """The first three lines and how many there are beyond them.
 
     Args:
         lines: what is to be said.
-        most: largest number of lines that are shown.
 
     Example:
-        >>> in_one_line(["a: 1 -> 2", "b: 3 -> 4"], most=1)
-        'a: 1 -> 2; and 1 more'
+        >>> in_one_line(["a: 1 -> 2", "b: 3 -> 4", "c: 5 -> 6", "d: 7 -> 8"])
+        'a: 1 -> 2; b: 3 -> 4; c: 5 -> 6; and 1 more'
     """
-    more = [f"and {len(lines) - most} more"] if len(lines) > most else []
-    return "; ".join([*lines[:most], *more])
+    more = [f"and {len(lines) - 3} more"] if len(lines) > 3 else []
+    return "; ".join([*lines[:3], *more])
 
 
 def _compare(path: str, old: Any, new: Any) -> Iterator[str]:

@@ -96,7 +96,7 @@ class TrainedNetworks(TaskPoints):
 
     Args:
         key: random key of JAX.
-        task, grid, variances, about: as in `bpkr.TaskPoints`.
+        task, grid, variances: as in `bpkr.TaskPoints`.
         descent: steps and rate of gradient descent.
         restarts: trainings from initial weights of their own, at every point.
 
@@ -126,13 +126,12 @@ class TrainedNetworks(TaskPoints):
         *,
         restarts: int = 1,
         variances: Sequence[float] | None = None,
-        about: Mapping[str, Any] = {},
     ):
         super().__init__(
             task,
             grid,
             variances=variances,
-            about={"kind": "training", **about},
+            about={"kind": "training"},
             restart=np.arange(restarts),
         )
         self.key, self.descent, self.restarts = key, descent, restarts

@@ -191,17 +191,15 @@ def system_start(
     net: Network,
     ensemble: Ensemble,
     parameters: Mapping[str, Any],
-    row: int = 0,
     *,
     memory: int = MEMORY,
 ) -> Window:
-    """Initial window of the recursion, from the output of one pattern.
+    """Initial window of the recursion, from the output of the first pattern.
 
     Args:
         net: condensed patterns and context.
         ensemble: of the other patterns.
         parameters: alpha, beta, gamma and epsilon.
-        row: number of the pattern whose output is the first token.
         memory: tokens of the window, at least two contexts.
 
     Returns:
@@ -225,7 +223,7 @@ def system_start(
             f"memory must be at least 2 C = {2 * net.context}; got {memory}."
         )
     _sites(net, ensemble)
-    sites = cells(net, net.output[row])
+    sites = cells(net, net.output[0])
     return _window(_problem(net, ensemble, parameters), sites, memory)
 
 
