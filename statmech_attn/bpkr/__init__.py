@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         attention_matrix as attention_matrix,
         attention_of as attention_of,
         attentioned_inputs as attentioned_inputs,
+        head_names as head_names,
         Heads as Heads,
         heads_from_products as heads_from_products,
         heads_from_queries as heads_from_queries,

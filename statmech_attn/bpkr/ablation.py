@@ -26,6 +26,7 @@ from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
 from statmech_attn import presentation
+from statmech_attn.bpkr.attention import head_names
 from statmech_attn.bpkr.quantities import HEAD
 from statmech_attn.bpkr.score_agreement import score_agreement, ScoreAgreement
 from statmech_attn.labels import Variable, Variables
@@ -253,11 +254,7 @@ def ablate(
     if not heads or min(heads) < 1:
         raise ValueError(f"heads must be a number >= 1 for every layer; got {heads}.")
     count = sum(heads)
-    names = tuple(names) or tuple(
-        f"{layer}.{head}"
-        for layer, number in enumerate(heads, 1)
-        for head in range(1, number + 1)
-    )
+    names = tuple(names or head_names(heads))
     if len(names) != count:
         raise ValueError(
             f"names: need one for each of {count} heads; got {len(names)}."

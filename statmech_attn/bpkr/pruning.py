@@ -186,17 +186,6 @@ def pruned_outputs(
     return (parts[:, remaining] * relative).sum(axis=1) / math.sqrt(shares[0])
 
 
-def accuracy_without(
-    parts: Float[Array | np.ndarray, "P Pi"],
-    y: Float[np.ndarray, " P"],
-    heads: Sequence[int],
-    off: Sequence[Head] = (),
-    skip=None,
-) -> float:
-    """Accuracy without the heads in `off`; NaN where these leave no path."""
-    return float(right_without(parts, y, heads, off, skip).mean())
-
-
 def right_without(
     parts: Float[Array | np.ndarray, "P Pi"],
     y: Float[np.ndarray, " P"],
@@ -271,8 +260,8 @@ def cumulative_accuracy(
         )
     off = [named[number] for number in order]
     stop = len(named) - len(heads) + 1
-    without = lambda n: accuracy_without(parts, y, heads, off[:n], skip)
-    return np.array([without(n) for n in range(stop)])
+    right = [right_without(parts, y, heads, off[:n], skip) for n in range(stop)]
+    return np.mean(right, axis=1)
 
 
 def ascending(

@@ -79,7 +79,7 @@ class Source(NamedTuple):
         every = _head_names(self.file, self.heads)
         if not every and not numbered and self.counts == self.heads:
             return ()
-        every = every or _numbers(self.heads)
+        every = every or bpkr.head_names(self.heads)
         first, names = np.cumsum([0, *self.heads]), []
         for layer, (chosen, b) in enumerate(zip(self.kept, self.skip, strict=True)):
             names += [f"skip {layer + 1}"] * (b is not None)
@@ -157,10 +157,7 @@ class Source(NamedTuple):
         x = self.file.numbers(f"x{end}")[among]
         real = self._real(end, x.shape[2])
         real = None if real is None else real[among]
-        products = [
-            self.file.numbers(layer, chosen) if layer in self.of_heads else None
-            for layer, chosen in zip(self.layers, self.kept, strict=True)
-        ]
+        products = self._products()
         if real is None and len(self.of_heads) == len(products):
             heads = bpkr.heads_from_products(products)
             return bpkr.attentioned_inputs(x, heads, readout=readout, skip=self.skip)
@@ -221,12 +218,8 @@ class Source(NamedTuple):
         """
         x = self.file.numbers("x")
         tokens = x.shape[2]
-        products = [
-            self.file.numbers(layer, chosen) if layer in self.of_heads else None
-            for layer, chosen in zip(self.layers, self.kept, strict=True)
-        ]
         real = self._real("", tokens)
-        omega = self._attention_of("", slice(None), x, products, real, queries)
+        omega = self._attention_of("", slice(None), x, self._products(), real, queries)
         means = [
             None
             if of_layer is None
@@ -240,6 +233,13 @@ class Source(NamedTuple):
             attention = bpkr.Attention(layers, omega.real)
             inputs.append(bpkr.attended(x, attention, readout=readout, skip=skip))
         return inputs
+
+    def _products(self) -> list[np.ndarray | None]:
+        """Products of weights of every layer that is given by them."""
+        return [
+            self.file.numbers(layer, chosen) if layer in self.of_heads else None
+            for layer, chosen in zip(self.layers, self.kept, strict=True)
+        ]
 
     def _attention_of(self, end, among, x, products, real, queries) -> bpkr.Attention:
         """Attention of all layers, by products of weights or as it is given."""
@@ -319,8 +319,8 @@ def source(
         ...     np.savez(f"{folder}/mine.npz", x=np.ones((4, 3, 2)),
         ...         heads_1=np.zeros((5, 3, 3)))
         ...     file = opened(f"{folder}/mine.npz")
-        >>> found = source(file, {"": 4}, heads=["1.2", "1.4"])
-        >>> found.heads, found.kept, found.names()
+        >>> inputs = source(file, {"": 4}, heads=["1.2", "1.4"])
+        >>> inputs.heads, inputs.kept, inputs.names()
         ((5,), ((1, 3),), ('1.2', '1.4'))
     """
     layers: tuple[str | None, ...] = ()
@@ -337,7 +337,7 @@ def source(
     attended = Source(file, layers, counts, every, factors, shape[1])
     for end, count in examples.items():
         attended.check(end, count)
-    names = _head_names(file, counts) or _numbers(counts)
+    names = _head_names(file, counts) or bpkr.head_names(counts)
     return attended._replace(kept=_kept(counts, heads, names))
 
 
@@ -428,15 +428,6 @@ def _head_names(file: ArrayFile, heads: Sequence[int]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _numbers(heads: Sequence[int]) -> tuple[str, ...]:
-    """All heads as layer.head, counted from one."""
-    return tuple(
-        f"{layer}.{head}"
-        for layer, count in enumerate(heads, 1)
-        for head in range(1, count + 1)
-    )
-
-
 def _kept(
     heads: Sequence[int], chosen: Sequence[str], names: Sequence[str]
 ) -> tuple[tuple[int, ...], ...]:
@@ -445,11 +436,11 @@ def _kept(
     Raises:
         ValueError: a head that there is not.
     """
-    numbers = _numbers(heads)
+    numbers = bpkr.head_names(heads)
     places = dict(zip(numbers, itertools.count())) | dict(zip(names, itertools.count()))
     for word in chosen:
         if word not in places:
-            named = f" or names {', '.join(names)}" if tuple(names) != numbers else ""
+            named = f" or names {', '.join(names)}" if list(names) != numbers else ""
             raise ValueError(
                 f"there is no head {word}; the layers have "
                 f"{', '.join(map(str, heads))} heads, with numbers such as 1.1 (layer "

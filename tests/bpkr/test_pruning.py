@@ -102,7 +102,9 @@ def test_a_skip_connection_is_pruned_like_a_head(network, off):
     assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
     y = np.sign(np.asarray(expected))
     assert (
-        pruning.accuracy_without(pruning.contributions(full, xi), y, HEADS, off, SKIP)
+        pruning.right_without(
+            pruning.contributions(full, xi), y, HEADS, off, SKIP
+        ).mean()
         == 1
     )
 
@@ -225,7 +227,7 @@ def test_impossible_requests_are_refused(network):
     with pytest.raises(ValueError, match="no head 3 of layer 0"):
         pruning.pruned_outputs(parts, HEADS, [(0, 3)])
     with pytest.raises(ValueError, match=r"y must have shape \(40,\)"):
-        pruning.accuracy_without(parts, y[:3], HEADS)
+        pruning.right_without(parts, y[:3], HEADS)
     with pytest.raises(ValueError, match="every number from 0 to 5 once"):
         pruning.cumulative_accuracy(parts, y, HEADS, [0, 1, 2, 3, 4, 4])
     with pytest.raises(ValueError, match="must be finite"):
