@@ -33,8 +33,9 @@ from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
-from statmech_attn.bpkr import compression, prior as sizes_of
+from statmech_attn.bpkr import compression, prior
 from statmech_attn.bpkr.activations import Kernels
+from statmech_attn.bpkr.checked_arrays import check_test, checked_inputs, checked_labels
 from statmech_attn.bpkr.kernel_forms import (
     choose_form,
     CrossInputs,
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.predictor import Theory
     from statmech_attn.bpkr.solution import Solution
     from statmech_attn.bpkr.wishart import Draws, Law
-from statmech_attn.bpkr.checked_arrays import check_test, checked_inputs, checked_labels
 
 
 Inputs = Float[Array, "_Q _N_0 _Pi"] | Kernels
@@ -119,7 +119,7 @@ class Problem(eqx.Module):
     temperature: Float[Array, ""]
     widths: Float[Array, " layers"]  # L + 1 with the readout
     variances: Float[Array, " layers+1"]
-    skip: sizes_of.Skip
+    skip: prior.Skip
     scale: Float[Array, " Pi"]
     operator: Operator
     compressed: compression.Compressed | None
@@ -169,8 +169,8 @@ class Problem(eqx.Module):
         memory_limit: int = MEMORY_LIMIT,
     ):
         require_double()
-        law = sizes_of.prior(width, heads, variances, skip)
-        sizes_of.check_temperature(temperature)
+        law = prior.prior(width, heads, variances, skip)
+        prior.check_temperature(temperature)
         self.heads = law.heads
         self.skip = jax.tree.map(jnp.asarray, law.skip)
         self.temperature = jnp.asarray(float(temperature))
@@ -181,7 +181,7 @@ class Problem(eqx.Module):
             return
         self.xi = checked_inputs(xi, self.heads, self.branches)
         self.Y = checked_labels(Y, len(self.xi))
-        shares = sizes_of.path_shares(law.heads, law.skip)
+        shares = prior.path_shares(law.heads, law.skip)
         scale = prefactor(float(law.variances[0]), self.xi.shape[1], shares)
         self.scale = jnp.asarray(scale)
         self.form = form
@@ -213,8 +213,8 @@ class Problem(eqx.Module):
         return {"form": self.form, "memory_limit": self.memory_limit}
 
     def _compression(self, Y, widths, T) -> compression.Compressed | None:
-        prior = float(np.prod(self.variances[1:]))
-        posed = Y, float(T), float(max(widths)), prior
+        variance = float(np.prod(self.variances[1:]))
+        posed = Y, float(T), float(max(widths)), variance
         if isinstance(self.xi, Kernels):
             return compression.of_kernels(self.xi, *posed)
         return compression.of_inputs(self.xi, self.scale, *posed, **self._options)
@@ -299,7 +299,7 @@ class Problem(eqx.Module):
     @property
     def branches(self) -> tuple[int, ...]:
         """Ways through every layer: its skip first if it has one, then its heads."""
-        return sizes_of.branches(self.heads, self.skip)
+        return prior.branches(self.heads, self.skip)
 
     @property
     def skipped(self) -> dict[int, Array | float]:
@@ -309,12 +309,12 @@ class Problem(eqx.Module):
     @property
     def sizes(self) -> tuple[int, ...]:
         """(d_1, ..., d_L, K), the sizes of U_1 ... U_L and U_a."""
-        return sizes_of.sizes(self.branches, self.outputs)
+        return prior.sizes(self.branches, self.outputs)
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         """Shapes of the factors of U_1 ... U_L and U_a: `prior.factor_shapes`."""
-        return sizes_of.factor_shapes(self.heads, self.skip, self.outputs)
+        return prior.factor_shapes(self.heads, self.skip, self.outputs)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -344,11 +344,11 @@ class Problem(eqx.Module):
         """
         widths, T, labels = self.widths, self.temperature, self.Y
         if width is not None:
-            widths = sizes_of.layer_widths(width, len(self.heads))
-            sizes_of.check_widths(widths, self.skip)
+            widths = prior.layer_widths(width, len(self.heads))
+            prior.check_widths(widths, self.skip)
             widths = jnp.asarray(widths)
         if temperature is not None:
-            sizes_of.check_temperature(temperature)
+            prior.check_temperature(temperature)
             T = jnp.asarray(float(temperature))
         if Y is not None:
             labels = checked_labels(Y, self.shape[0])
@@ -434,7 +434,7 @@ class Problem(eqx.Module):
             where: what needs it, for the message.
         """
         widths = np.asarray(self.widths)
-        sizes_of.check_finite_width(widths, float(self.temperature), where)
+        prior.check_finite_width(widths, float(self.temperature), where)
 
     def check_same(self, other: "Problem", what: str) -> None:
         """Raise `ValueError` unless another problem is this one, in any form.

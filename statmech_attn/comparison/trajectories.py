@@ -58,7 +58,7 @@ VERDICTS = (*irreversibility.VERDICTS, "spread_differs", "cannot_tell")
 AGREED = ("agrees", "bias_only")  # said only where something would have been seen
 TELLS = 0.1  # such as an error of this part of a parameter
 SLOPE = 1e-7  # below, differences of doubles are no derivative
-SAME_PARAMETERS = ("beta", "gamma", "epsilon")
+PARAMETERS = ("beta", "gamma", "epsilon")
 ROUNDING = 1e-15  # of an overlap, in doubles
 SAME = ("network", "start")  # attributes that both files must have, and alike
 SAME_NUMBERS = ("gamma", "epsilon")
@@ -98,7 +98,9 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     dataset.attrs = {"kind": "comparison", "runs": runs} | {
         key: simulation.attrs[key] for key in (*SAME, "method")
     }
-    return _described(dataset)
+    for name in dataset.variables:
+        dataset[name].attrs = VARIABLES.attributes(str(name))
+    return dataset
 
 
 def _observables(theory) -> list[str]:
@@ -342,9 +344,9 @@ def _told(dataset, theory) -> xr.Dataset:
     order = ("beta", "time", "pattern")
     read = lambda data, name: data[name].transpose(*order).values[:, :steps]
     above = lambda slope: np.where(abs(slope) > SLOPE, slope, 0.0)
-    smallest = np.full((dataset.sizes["beta"], len(SAME_PARAMETERS)), np.inf)
+    smallest = np.full((dataset.sizes["beta"], len(PARAMETERS)), np.inf)
     for place in np.ndindex(smallest.shape):
-        row, parameter = place[0], SAME_PARAMETERS[place[1]]
+        row, parameter = place[0], PARAMETERS[place[1]]
         smallest[place] = min(
             visible_alone(
                 read(dataset, f"{name}_limit_stderr")[row],
@@ -359,7 +361,7 @@ def _told(dataset, theory) -> xr.Dataset:
     return dataset.assign(
         smallest_error=(("beta", "parameter"), smallest),
         verdict=("beta", verdict.astype(np.int8)),
-    ).assign_coords(parameter=list(SAME_PARAMETERS))
+    ).assign_coords(parameter=list(PARAMETERS))
 
 
 def _spread_slopes(dataset, names) -> xr.DataArray:
@@ -504,10 +506,3 @@ def require_same(
                 f"{key} differs: theory has {theory.attrs[key]!r}, simulation "
                 f"{simulation.attrs[key]!r}."
             )
-
-
-def _described(dataset: xr.Dataset) -> xr.Dataset:
-    """The attributes that every stored variable carries."""
-    for name in dataset.variables:
-        dataset[name].attrs = VARIABLES.attributes(str(name))
-    return dataset

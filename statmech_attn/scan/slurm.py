@@ -159,13 +159,13 @@ def seconds(limit: str) -> int:
     return 60 * (60 * (24 * days + hours) + minutes) + rest
 
 
-def script(array: Array, name: str, found: Forecast | None = None) -> str:
+def script(array: Array, name: str, forecast: Forecast | None = None) -> str:
     """Text of the script that is to be submitted as `name`.
 
     Args:
         array: the job array.
         name: of the script.
-        found: of one task, for the comments, and for the memory where none is given.
+        forecast: of one task, for the comments, and for the memory where none is given.
 
     Example:
         >>> array = Array(Path("scan.toml"), Path("scan.h5"), tasks=3)
@@ -173,7 +173,7 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
         True
     """
     lead = min(LEAD, seconds(array.time) // 2)
-    comments = textwrap.fill(outlook(array, found), 86) + "\n" if found else ""
+    comments = textwrap.fill(outlook(array, forecast), 86) + "\n" if forecast else ""
     log = str(array.logs / "%A_%a.log").replace('"', '\\"')
     options = {
         "job-name": re.sub(r"[^\w.-]+", "-", array.output.stem, flags=re.ASCII),
@@ -181,7 +181,7 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
         "ntasks": 1,
         "cpus-per-task": array.cpus,
         "time": array.time,
-        "mem": array.memory or (found and memory_for(found)),
+        "mem": array.memory or (forecast and memory_for(forecast)),
         "partition": array.partition,
         "account": array.account,
         "qos": array.qos,
@@ -234,36 +234,36 @@ def check(array: Array, path: Path) -> None:
         raise ValueError(f"{path} is not a script of this command; name another one.")
 
 
-def write(array: Array, path: Path, found: Forecast | None = None) -> None:
+def write(array: Array, path: Path, forecast: Forecast | None = None) -> None:
     """Write the script and make the folder of its logs.
 
     Args:
         array: the job array.
         path: of the script.
-        found: forecast of one task, which the memory of the array must exceed.
+        forecast: of one task, which the memory of the array must exceed.
 
     Raises:
         ValueError: as `check` does, or less memory than the forecast.
     """
     check(array, path)
-    if found and found.memory > _bytes(array.memory):
+    if forecast and forecast.memory > _bytes(array.memory):
         raise ValueError(
-            f"memory must be at least {size(found.memory)}, the forecast for one task; "
-            f"got {array.memory}; fewer --cpus need less."
+            f"memory must be at least {size(forecast.memory)}, the forecast for one "
+            f"task; got {array.memory}; fewer --cpus need less."
         )
-    text = script(array, path.name, found)
+    text = script(array, path.name, forecast)
     array.logs.mkdir(exist_ok=True)
     storage.write_text(path, text)
 
 
-def outlook(array: Array, found: Forecast) -> str:
+def outlook(array: Array, forecast: Forecast) -> str:
     """What is to be expected, given the forecast of one task."""
-    text = f"A task alone, forecast on the computer that wrote this: {found.text()}."
-    together = found._replace(workers=found.workers * array.tasks).seconds
+    text = f"A task alone, forecast on the computer that wrote this: {forecast.text()}."
+    together = forecast._replace(workers=forecast.workers * array.tasks).seconds
     if together is not None:
         text += f" All {array.tasks} at once: about {duration(together)}."
-    chunks = -(-found.points // found.points_per_chunk)
-    busy = -(-chunks // found.workers)
+    chunks = -(-forecast.points // forecast.points_per_chunk)
+    busy = -(-chunks // forecast.workers)
     if busy < array.tasks:
         text += (
             f" {chunks} chunks keep {busy} of {array.tasks} tasks busy: --tasks {busy} "
@@ -272,14 +272,14 @@ def outlook(array: Array, found: Forecast) -> str:
     return text
 
 
-def memory_for(found: Forecast) -> str:
+def memory_for(forecast: Forecast) -> str:
     """Memory to ask for: the forecast and as much again for what it cannot see.
 
     Example:
         >>> memory_for(Forecast(1000, 100, 4, None, 700 * 2**20))
         '2G'
     """
-    return f"{math.ceil(MARGIN * found.memory / 2**30)}G"
+    return f"{math.ceil(MARGIN * forecast.memory / 2**30)}G"
 
 
 def _bytes(memory: str | None) -> float:

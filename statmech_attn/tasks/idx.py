@@ -21,7 +21,7 @@ MAX_BYTES = 2**28  # of a file, unpacked; the largest published one has 47 MB
 
 def files(folder: Path, prefix: str) -> list[Path]:
     """The files that `labelled` reads; none where there are no images."""
-    paths = [_found(folder, f"{prefix}-{part}") for part in (IMAGES, LABELS)]
+    paths = [_gzipped_or_plain(folder, f"{prefix}-{part}") for part in (IMAGES, LABELS)]
     return [path for path in paths if path is not None] if paths[0] else []
 
 
@@ -37,10 +37,10 @@ def labelled(
     Example:
         `images, labels = labelled(Path("images/mnist"), "t10k")`
     """
-    images_at = _found(folder, f"{prefix}-{IMAGES}")
+    images_at = _gzipped_or_plain(folder, f"{prefix}-{IMAGES}")
     if images_at is None:
         return None
-    labels_at = _found(folder, f"{prefix}-{LABELS}")
+    labels_at = _gzipped_or_plain(folder, f"{prefix}-{LABELS}")
     if labels_at is None:
         raise ValueError(f"{images_at}: its {prefix}-{LABELS}(.gz) is missing.")
     images, labels = read(images_at, 3), read(labels_at, 1)
@@ -82,7 +82,7 @@ def read(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
-def _found(folder: Path, name: str) -> Path | None:
+def _gzipped_or_plain(folder: Path, name: str) -> Path | None:
     candidates = (folder / f"{name}.gz", folder / name)
     return next((path for path in candidates if path.is_file()), None)
 

@@ -233,10 +233,10 @@ def _check_size(size: int) -> None:
         raise ValueError(f"size must be at least 1 pixel of a side; got {size}.")
 
 
-def _stacked(place: Path, found: dict[str, np.ndarray]) -> ImageClasses:
+def _stacked(place: Path, characters: dict[str, np.ndarray]) -> ImageClasses:
     """All classes as one array; they must have as many drawings."""
-    names = sorted(found)
-    counts = [len(found[name]) for name in names]
+    names = sorted(characters)
+    counts = [len(characters[name]) for name in names]
     usual = max(set(counts), key=counts.count)
     for name, count in zip(names, counts):
         if count != usual:
@@ -244,7 +244,7 @@ def _stacked(place: Path, found: dict[str, np.ndarray]) -> ImageClasses:
                 f"{place}: {name} has {count} drawings, the others {usual}; "
                 "is a file missing?"
             )
-    return ImageClasses(tuple(names), np.stack([found[name] for name in names]))
+    return ImageClasses(tuple(names), np.stack([characters[name] for name in names]))
 
 
 def _members(names: Iterable[str], entries, small: bool) -> list[int]:

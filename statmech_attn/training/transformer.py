@@ -138,8 +138,8 @@ def initial(
     Example:
         >>> import jax
         >>> sizes = dict(n_inputs=8, heads=(2, 3), width=4, key_size=5)
-        >>> made = initial(jax.random.key(0), **sizes)
-        >>> [layer.shape for layer in made.V], made.keys[1].dtype
+        >>> network = initial(jax.random.key(0), **sizes)
+        >>> [layer.shape for layer in network.V], network.keys[1].dtype
         ([(2, 4, 4), (3, 4, 4)], dtype('float32'))
     """
     heads = bpkr.head_counts(heads)
