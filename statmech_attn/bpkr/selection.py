@@ -196,13 +196,14 @@ class ModelSelection(LearningPoints):
         if test is not None:
             self.xi = jnp.concatenate([self.xi, test[0]])
             self.Y_test = fitting_labels(problem, *test)
-        check_positive(np.ravel(grid.temperatures).tolist())
         super().__init__(problem, grid, about={"kind": "model-selection", **about})
         self.single = ()  # a picture is along either axis
         if key is None:
             check_some_evidence([self.at(number) for number in range(self.total)])
 
     def check(self, problem: Problem) -> None:
+        if not problem.temperature > 0:
+            raise ValueError("temperatures: labels have an evidence at T > 0; got 0.")
         if self.key is not None:
             problem.check_finite_width("the exact law")
 
@@ -326,14 +327,6 @@ class Point(NamedTuple):
         """Squared errors of the mean predictor, without those that sampling adds."""
         squares = (self.mean - Y) ** 2 - self.mean_stderr**2
         return np.asarray(squares).reshape(len(Y), -1).mean(axis=1)
-
-
-def check_positive(temperatures: Sequence[float]) -> None:
-    """Refuse temperatures at which labels have no density."""
-    if not np.all(np.asarray(temperatures, float) > 0):
-        raise ValueError(
-            f"temperatures: labels have an evidence at T > 0; got {temperatures}."
-        )
 
 
 def check_some_evidence(problems: Sequence[Problem]) -> None:

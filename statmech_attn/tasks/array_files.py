@@ -7,6 +7,7 @@ Which of both formats a file has is seen from its content.
 
 import difflib
 import itertools
+import math
 import re
 import tokenize
 import zipfile
@@ -300,7 +301,7 @@ def _of_npz(path: Path) -> ArrayFile:
                 continue
             with file.open(member) as stream:
                 stored[name] = _header(stream, name)
-                size = stored[name].dtype.itemsize * _product(stored[name].shape)
+                size = stored[name].dtype.itemsize * math.prod(stored[name].shape)
                 stored_bytes = member.file_size - stream.tell()
             if not stored[name].dtype.hasobject and size != stored_bytes:
                 raise ValueError(f"{name} is cut off")
@@ -352,18 +353,11 @@ def _of_hdf5(path: Path) -> ArrayFile:
 
 def _require_memory(name: str, stored: Stored, shape: Sequence[int]) -> None:
     """Refuse an array that does not fit into memory as it is and as doubles."""
-    size = _product(shape) * (stored.dtype.itemsize + 8)
+    size = math.prod(shape) * (stored.dtype.itemsize + 8)
     if size > (free := available_memory()):
         raise ValueError(
             f"{name} takes {size / 2**30:.1f} GiB; {free / 2**30:.1f} GiB are free"
         )
-
-
-def _product(shape: Sequence[int]) -> int:
-    product = 1
-    for length in shape:
-        product *= int(length)
-    return product
 
 
 def _near(name: str, names: Mapping[str, Any]) -> str:
