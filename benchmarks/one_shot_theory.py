@@ -19,7 +19,6 @@ import numpy as np
 from statmech_attn import bpkr
 from statmech_attn.bpkr import saddle_points
 from statmech_attn.bpkr.points import alignment_and_scores
-from statmech_attn.studies.learning import tasks
 from statmech_attn.studies.one_shot import examples
 from statmech_attn.studies.one_shot.examples import Drawn
 from statmech_attn.tasks.one_shot import Examples, Setting
@@ -42,19 +41,19 @@ def main() -> None:
     print(f"{'':<34} {'s':>8} {'CPU s':>8} {'GiB':>6}")
     if parser.parse_args().deep:
         for heads, temperatures in VARIANTS.items():
-            points(made(heads), [10], temperatures)
+            points(attended(heads), [10], temperatures)
     else:
         published()
 
 
 def published() -> None:
-    chosen = made((4, 4))
+    chosen = attended((4, 4))
     limit = lambda: posed(chosen).gaussian_process()
     timed("600 tasks, kernel", lambda: np.asarray(limit().kernel))
     points(chosen, WIDTHS, TEMPERATURES)
 
 
-def made(heads) -> tasks.Learning:
+def attended(heads) -> bpkr.Learning:
     """Attentioned inputs of all sets."""
     keys = iter(jax.random.split(jax.random.key(0), 6))
     network = initial(
@@ -75,14 +74,14 @@ def made(heads) -> tasks.Learning:
     )
 
 
-def tasks(key, examples: int) -> Examples:
-    """Gaussian tokens, with the square of their mean as a label."""
-    x = jax.random.normal(key, (examples, SETTING.n_inputs, SETTING.tokens))
+def tasks(key, count: int) -> Examples:
+    """Gaussian tokens; labels say whether the mean of 16 features is a large one."""
+    x = jax.random.normal(key, (count, SETTING.n_inputs, SETTING.tokens))
     first = x[:, :16].mean((1, 2))
     return Examples(x, 2.0 * (first > np.median(first)) - 1)
 
 
-def points(chosen: tasks.Learning, widths, temperatures) -> None:
+def points(chosen: bpkr.Learning, widths, temperatures) -> None:
     """What a study computes at every point: saddle point, accuracies, scores."""
 
     def every():
@@ -98,21 +97,21 @@ def points(chosen: tasks.Learning, widths, temperatures) -> None:
     timed(f"{len(widths)} x {len(temperatures)} points, {chosen.heads}", every)
 
 
-def posed(chosen: tasks.Learning) -> bpkr.Problem:
+def posed(chosen: bpkr.Learning) -> bpkr.Problem:
     """At any width and temperature."""
     return bpkr.Problem(*chosen.data, heads=chosen.heads, width=1, temperature=1.0)
 
 
 def timed(name: str, call):
     clock, cpu = time.perf_counter(), time.process_time()
-    found = jax.block_until_ready(call())
+    result = jax.block_until_ready(call())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
         f"{name:<34} {time.perf_counter() - clock:>8.1f} "
         f"{time.process_time() - cpu:>8.1f} {peak:>6.2f}",
         flush=True,
     )
-    return found
+    return result
 
 
 if __name__ == "__main__":

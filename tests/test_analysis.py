@@ -1,8 +1,12 @@
-"""Scripts of `analysis` that ask spins: what they estimate, and files they write."""
+"""Scripts of `analysis` that ask spins: what they estimate, and files they write.
+
+Those of `benchmarks`: whether they begin.
+"""
 
 import concurrent.futures
 import importlib.util
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +29,14 @@ def script(name: str):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem
+)
+def test_a_benchmark_has_the_names_that_it_begins_with(path, monkeypatch):
+    monkeypatch.syspath_prepend(str(path.parent))  # they take problems of one another
+    assert "main" in runpy.run_path(str(path))
 
 
 def test_a_threshold_is_the_load_at_which_half_of_the_samples_retrieve(monkeypatch):

@@ -12,7 +12,7 @@ TESTS = Path(__file__).resolve().parent
 LIBRARY = TESTS.parent / "statmech_attn"
 SUBJECTS = {
     # documents, studies and scripts; the repository itself
-    "analysis": "scripts of analysis/",
+    "analysis": "scripts of analysis/ and benchmarks/",
     "budget": "lines by package",
     "documents": "pages of docs/",
     "house": "floors and faces of packages",
