@@ -13,8 +13,10 @@ function of it that gives a data term and a prior term can be trained.
     |grad L|          ()         its gradient's Euclidean norm       `gradient_norm`
 """
 
+import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -26,7 +28,8 @@ from jaxtyping import Array, Float, Int
 from statmech_attn import extras, presentation
 from statmech_attn.batches import Compiled
 from statmech_attn.labels import Variable
-from statmech_attn.storage import BlockFolder, BlockMemory
+from statmech_attn.reporting import Silent
+from statmech_attn.storage import BlockFolder, BlockMemory, toml
 from statmech_attn.training.options import Descent
 from statmech_attn.training.results import (
     CONVERGED,
@@ -106,8 +109,8 @@ class Trainer:
         >>> descent = Descent(learning_rate=0.1, steps=200, block=50, optimiser="gd")
         >>> y = jnp.array([2.0, 4.0])
         >>> trainer = Trainer(terms, descent, y, jnp.zeros(2))
-        >>> found = trainer.run(y, jnp.zeros(2), BlockMemory(warmup=0))
-        >>> RESULTS[found.result], found.weights.round(6).tolist()
+        >>> trained = trainer.run(y, jnp.zeros(2), BlockMemory(warmup=0))
+        >>> RESULTS[trained.result], trained.weights.round(6).tolist()
         ('converged', [1.0, 2.0])
     """
 
@@ -220,6 +223,30 @@ class Trainer:
     def _loss(self, problem: Any, weights: Any) -> Array:
         data, prior = self._terms(problem, weights)
         return data + prior
+
+
+def block_store(
+    folder: Path | None, identity: Mapping[str, Any], inputs: Iterable[bytes]
+) -> BlockFolder | BlockMemory:
+    """Where blocks of a training are kept; in memory without a folder.
+
+    Args:
+        folder: of one training.
+        identity: of the computation that it is a point of.
+        inputs: what its numbers depend on besides.
+    """
+    if folder is None:
+        return BlockMemory(warmup=0)
+    digest = hashlib.sha256()
+    for part in inputs:
+        digest.update(part)
+    return BlockFolder(
+        folder,
+        warmup=0,
+        run=digest.hexdigest(),
+        report=Silent(),
+        study=toml.dumps(dict(identity)),
+    )
 
 
 def follow(

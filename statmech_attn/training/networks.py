@@ -1,6 +1,5 @@
 """Networks trained by gradient descent over widths, temperatures and first weights."""
 
-import hashlib
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,10 +13,8 @@ from statmech_attn import bpkr
 from statmech_attn.bpkr import Learning, quantities, TaskPoints
 from statmech_attn.labels import Variable, Variables, words
 from statmech_attn.montecarlo import weight_space
-from statmech_attn.reporting import Silent
 from statmech_attn.scan import Arrays, lacking, Pilot, Tick
-from statmech_attn.storage import BlockFolder, BlockMemory, toml
-from statmech_attn.training.descent import Trained, Trainer
+from statmech_attn.training.descent import block_store, Trained, Trainer
 from statmech_attn.training.options import Descent
 from statmech_attn.training.results import DIVERGED, RESULTS
 
@@ -163,24 +160,10 @@ class TrainedNetworks(TaskPoints):
     def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
         problem, trainer = self.posterior(number), self.trainer(number)
         start = self.start(number, problem)
-        store = self._store((problem, start), folder)
+        inputs = (np.asarray(x).tobytes() for x in jax.tree.leaves((problem, start)))
+        store = block_store(folder, self.identity(), inputs)
         after = lambda steps: tick(steps / self.descent.steps)
         return self._described(problem, trainer.run(problem, start, store, after))
-
-    def _store(self, inputs, folder: Path | None):
-        """Where blocks are kept, under a digest of what they depend on."""
-        if folder is None:
-            return BlockMemory(warmup=0)
-        digest = hashlib.sha256()
-        for array in jax.tree.leaves(inputs):
-            digest.update(np.asarray(array).tobytes())
-        return BlockFolder(
-            folder,
-            warmup=0,
-            run=digest.hexdigest(),
-            report=Silent(),
-            study=toml.dumps(dict(self.identity())),
-        )
 
     def _described(self, problem, trained: Trained) -> dict[str, Any]:
         """What is stored of a network; no numbers where the descent diverged."""

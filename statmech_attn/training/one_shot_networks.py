@@ -5,7 +5,6 @@ Each network begins at initial weights of its own and sees tasks of its own
 seen.
 """
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -23,12 +22,11 @@ from statmech_attn import bpkr
 from statmech_attn.batches import once, rng
 from statmech_attn.bpkr import quantities
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.reporting import Silent
 from statmech_attn.scan import Arrays, FAILURE, lacking, Pilot, Points, Tick
 from statmech_attn.statistics import share_error
-from statmech_attn.storage import BlockFolder, BlockMemory, toml
 from statmech_attn.tasks import image_sets, one_shot
 from statmech_attn.training import networks
+from statmech_attn.training.descent import block_store
 from statmech_attn.training.options import Minibatches
 from statmech_attn.training.results import DIVERGED
 from statmech_attn.training.stochastic import (
@@ -218,24 +216,12 @@ class OneShotNetworks(Points):
 
     def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
         after = lambda steps: tick(steps / self.minibatches.steps)
-        store = self._store(number, folder)
+        settings = self.images.digests, precision_here(self.minibatches), number
+        inputs = [json.dumps(settings).encode()]
+        store = block_store(folder, self.identity(), inputs)
         start = self.start(number)
         return self._described(
             number, self._trainer.run(self.tasks(number), start, store, after)
-        )
-
-    def _store(self, number: int, folder: Path | None):
-        """Where blocks of a training are kept."""
-        if folder is None:
-            return BlockMemory(warmup=0)
-        precision = precision_here(self.minibatches)
-        inputs = json.dumps([self.images.digests, precision, number])
-        return BlockFolder(
-            folder,
-            warmup=0,
-            report=Silent(),
-            run=hashlib.sha256(inputs.encode()).hexdigest(),
-            study=toml.dumps(dict(self.identity())),
         )
 
     def _described(self, number: int, trained: Learnt) -> dict[str, Any]:
