@@ -49,10 +49,10 @@ def main(arguments: list[str] | None = None) -> None:
         return
     storage.check_output(output, study=study, overwrite=options.overwrite)
     started = storage.now()
-    found = measure(length, points, runs, sizes)
+    dataset = measure(length, points, runs, sizes)
     storage.write(
         output,
-        found,
+        dataset,
         study=study,
         started=started,
         keys=seeds(sizes),
@@ -92,8 +92,8 @@ def of_map(system, state, params, points: int) -> dict:
     """Correlation sums, finite-time exponents, alignment of the mean-field orbits."""
     windows = dynamics.orbit(system, state, params, samples=points)
     clouds = jnp.moveaxis(windows, -1, 0)
-    found = jax.vmap(lambda x: dynamics.correlation_dimension(x, theiler=100))(clouds)
-    size = found.radii[:, -1:]
+    sums = jax.vmap(lambda x: dynamics.correlation_dimension(x, theiler=100))(clouds)
+    size = sums.radii[:, -1:]
     short = dynamics.finite_time_exponents(
         system, state, params, window=WINDOWS[0], count=points, exponents=1
     )
@@ -102,11 +102,11 @@ def of_map(system, state, params, points: int) -> dict:
     aligned = dynamics.gali(system, state, params, samples=400, every=4)
     over = ("window", "beta", "bin")
     return {
-        "radius": (("beta", "octave"), found.radii / size),
-        "correlation": (("beta", "octave"), found.correlation),
-        "local_slope": (("beta", "octave"), found.slopes),
-        "correlation_dimension": (("beta",), found.dimension),
-        "correlation_dimension_stderr": (("beta",), found.stderr),
+        "radius": (("beta", "octave"), sums.radii / size),
+        "correlation": (("beta", "octave"), sums.correlation),
+        "local_slope": (("beta", "octave"), sums.slopes),
+        "correlation_dimension": (("beta",), sums.dimension),
+        "correlation_dimension_stderr": (("beta",), sums.stderr),
         "finite_time_exponent": (over, centres),
         "density": (over, density),
         "log_gali": (("alignment_time", "beta"), aligned.log_gali[:, 0]),
@@ -116,10 +116,10 @@ def of_map(system, state, params, points: int) -> dict:
 
 def _density(values, bins: int = 40):
     """Histograms of (count, beta), as bin centres and densities (beta, bins)."""
-    found = [np.histogram(x, bins, density=True) for x in np.asarray(values).T]
+    histograms = [np.histogram(x, bins, density=True) for x in np.asarray(values).T]
     return (
-        np.stack([(edges[1:] + edges[:-1]) / 2 for _, edges in found]),
-        np.stack([height for height, _ in found]),
+        np.stack([(edges[1:] + edges[:-1]) / 2 for _, edges in histograms]),
+        np.stack([height for height, _ in histograms]),
     )
 
 
@@ -130,7 +130,7 @@ def seeds(sizes) -> dict[str, int]:
 
 def finite_series(file, net, params, state, sizes, length: int, runs: int):
     """A_1 of finite runs (beta, size, run, time)."""
-    found = []
+    series = []
     for n, seed in zip(sizes, seeds(sizes).values(), strict=True):
         result = montecarlo.simulate(
             net,
@@ -144,8 +144,8 @@ def finite_series(file, net, params, state, sizes, length: int, runs: int):
             stored=runs,
             key=jax.random.key(seed),
         )
-        found.append(result.sample.A[LEFT_OUT:, 0])
-    return np.stack(found).transpose(2, 0, 3, 1)
+        series.append(result.sample.A[LEFT_OUT:, 0])
+    return np.stack(series).transpose(2, 0, 3, 1)
 
 
 def _repeated(own, runs: int):
@@ -164,14 +164,14 @@ def of_series(series) -> dict:
         "sample_entropy": timeseries.sample_entropy,
     }
     over = ("beta", "size")
-    found = {}
+    variables = {}
     for name, estimate in estimators.items():
         one = lambda x: estimate(x).value
         values = np.apply_along_axis(one, -1, series)
-        found[name] = over, values.mean(axis=-1)
+        variables[name] = over, values.mean(axis=-1)
         error = values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1])
-        found[f"{name}_stderr"] = over, error
-    return found
+        variables[f"{name}_stderr"] = over, error
+    return variables
 
 
 def _dataset(variables: dict, sizes) -> xr.Dataset:

@@ -38,7 +38,7 @@ def main() -> None:
         "Tagalog": {*test.names} - greek,
     }
     for words, names in sets.items():
-        found = np.array(
+        shares = np.array(
             [
                 one_shot_networks.accuracy(
                     network, *tasks(test, names, trained.setting, number)
@@ -46,9 +46,9 @@ def main() -> None:
                 for number, network in enumerate(trained.transformers)
             ]
         )
-        error = found.std(ddof=1) / np.sqrt(len(found))
-        each = ", ".join(f"{x:.3f}" for x in found)
-        print(f"{words}, {len(names)}: {found.mean():.3f} ± {error:.3f} ({each})")
+        error = shares.std(ddof=1) / np.sqrt(len(shares))
+        each = ", ".join(f"{x:.3f}" for x in shares)
+        print(f"{words}, {len(names)}: {shares.mean():.3f} ± {error:.3f} ({each})")
 
 
 def tasks(

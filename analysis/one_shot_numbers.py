@@ -65,8 +65,8 @@ def training(trained: xr.Dataset) -> None:
     ]
     table("accuracy of gradient descent", ["network", *sets], rows)
     heads = [n for name, n in trained.sizes.items() if str(name).startswith("head_")]
-    found = [bpkr.block_structure(U, heads) for U in trained.U_1.values]
-    print("blocks of U_1 of the weights, by layer:", shown(found), "\n")
+    ratios = [bpkr.block_structure(U, heads) for U in trained.U_1.values]
+    print("blocks of U_1 of the weights, by layer:", shown(ratios), "\n")
 
 
 def gains(theories: Sequence[xr.Dataset]) -> None:
@@ -109,8 +109,8 @@ def blocks(theories: Sequence[xr.Dataset]) -> None:
     heads = np.array(
         [[int(head) for head in path.split("-")] for path in theories[0].path_1.values]
     ).max(axis=0)
-    found = [bpkr.block_structure(t.U_1.sel(POINT).values, heads) for t in theories]
-    print("blocks of U_1 of the saddle point, by layer:", shown(found), "\n")
+    ratios = [bpkr.block_structure(t.U_1.sel(POINT).values, heads) for t in theories]
+    print("blocks of U_1 of the saddle point, by layer:", shown(ratios), "\n")
 
 
 def chosen_temperatures(theories: Sequence[xr.Dataset]) -> None:
@@ -134,11 +134,11 @@ def chosen_temperatures(theories: Sequence[xr.Dataset]) -> None:
 def alignment(theories: Sequence[xr.Dataset]) -> None:
     """Share of Y in the leading eigenvectors of the kernel, against the GP limit's."""
     share = lambda overlap: (overlap.isel(rank=slice(RANKS)) ** 2).sum("rank")
-    here = [share(theory.kernel_overlap.sel(POINT, drop=True)) for theory in theories]
+    narrow = [share(theory.kernel_overlap.sel(POINT, drop=True)) for theory in theories]
     limit = [share(theory.kernel_overlap_gp) for theory in theories]
-    above = [one - other for one, other in zip(here, limit, strict=True)]
-    found = [over_trainings(values) for values in (here, limit, above)]
-    rows = [with_error(*zip(*found, strict=True))]
+    above = [one - other for one, other in zip(narrow, limit, strict=True)]
+    columns = [over_trainings(values) for values in (narrow, limit, above)]
+    rows = [with_error(*zip(*columns, strict=True))]
     title = f"share of Y in the first {RANKS} eigenvectors, N = 10, T = 0.5"
     table(title, ["N = 10", "GP", "above the GP's"], rows)
 
@@ -187,8 +187,8 @@ def with_error(means: Iterable, errors: Iterable) -> list[str]:
     ]
 
 
-def shown(found: Iterable[Sequence[float]]) -> str:
-    return "; ".join(", ".join(f"{x:.2f}" for x in one) for one in found)
+def shown(ratios: Iterable[Sequence[float]]) -> str:
+    return "; ".join(", ".join(f"{x:.2f}" for x in one) for one in ratios)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

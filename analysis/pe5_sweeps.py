@@ -57,11 +57,11 @@ def swept(diagram: diagrams.Diagram) -> xr.Dataset:
         lane = lambda x: jnp.moveaxis(x[turn[points, numbers], ..., numbers], 0, -1)
         return jax.tree.map(lambda x: lane(x) if x.ndim > 1 else x[0], states)
 
-    found = scan.in_memory(
+    dataset = scan.in_memory(
         diagrams.diagram_work(diagram._replace(starts=2, start=start))
     )
     words = f"followed up and down, {diagram.plan.transient} tokens at each beta"
-    return found.assign_attrs(start=words)
+    return dataset.assign_attrs(start=words)
 
 
 def followed(diagram: diagrams.Diagram, way: np.ndarray):

@@ -46,9 +46,9 @@ def main(arguments: list[str] | None = None) -> None:
         return
     storage.check_output(output, study=study, overwrite=options.overwrite)
     started = storage.now()
-    found = running(storage.read(file), steps, blocks, options.max_doublings)
+    dataset = running(storage.read(file), steps, blocks, options.max_doublings)
     storage.write(
-        output, found, study=study, started=started, overwrite=options.overwrite
+        output, dataset, study=study, started=started, overwrite=options.overwrite
     )
     print(f"wrote {output}")
 
@@ -58,12 +58,12 @@ def running(
 ) -> xr.Dataset:
     """Exponents by block and phases of the orbits that a trajectory file ends on."""
     study = studies.parse(tomllib.loads(trajectories.attrs["study"]))
-    made = models.model(study.network)
-    axes = models.axes(study.parameters, made.file)
+    model = models.model(study.network)
+    axes = models.axes(study.parameters, model.file)
     params = axes.points()
-    state = _end(trajectories, study, made, params)
+    state = _end(trajectories, study, model, params)
     spectrum = dynamics.lyapunov_spectrum(
-        dmft.system(made.net),
+        dmft.system(model.net),
         state,
         params,
         steps=steps,
@@ -71,7 +71,7 @@ def running(
         exponents=EXPONENTS,
         reorthonormalize_every=4,
     )
-    system = dmft.system(made.net, float(jnp.max(params.epsilon)))
+    system = dmft.system(model.net, float(jnp.max(params.epsilon)))
     plan = Plan(0, steps, EXPONENTS, max_doublings, compiler="xla")
     points = Points(params, state)
     verdicts = run(Scan(system, plan, points), points).verdicts
@@ -82,15 +82,15 @@ def running(
     return dataset.assign_attrs(kept).assign_coords(fixed)
 
 
-def _end(trajectories: xr.Dataset, study, made, params) -> dmft.State:
+def _end(trajectories: xr.Dataset, study, model, params) -> dmft.State:
     """State at the end of every orbit, from its last attention window."""
-    context, options = made.net.context, study.run
+    context, options = model.net.context, study.run
     if trajectories.sizes["time"] < context:
         raise ValueError(f"trajectories must hold at least {context} tokens.")
     attention = trajectories.A.transpose("time", "pattern", "beta").values
-    clock = int(models.start(options, made, params).clock)
+    clock = int(models.start(options, model, params).clock)
     position = (clock + options.transient + options.steps) % context
-    return dmft.from_window(made.net, params, attention[: -context - 1 : -1], position)
+    return dmft.from_window(model.net, params, attention[: -context - 1 : -1], position)
 
 
 def _dataset(spectrum, verdicts, beta) -> xr.Dataset:

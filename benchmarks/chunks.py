@@ -108,19 +108,19 @@ def many(path: Path, count: int) -> None:
         while chunk := first.next(wait=False):
             if chunk == chunks[-1]:
                 break
-            found = chunk_computation.compute(
+            computed = chunk_computation.compute(
                 work, chunk, first.payload, lambda _: None, None
             )
-            first.keep(chunk, *found)
+            first.keep(chunk, *computed)
         writing = (time.perf_counter() - clock) / (count - 1)
     clock = time.perf_counter()
     with session(work, folder) as again:
         assert again.next() == chunks[-1]
         finding = time.perf_counter() - clock
-        found = chunk_computation.compute(
+        computed = chunk_computation.compute(
             work, chunks[-1], again.payload, lambda _: None, None
         )
-        again.keep(chunks[-1], *found)
+        again.keep(chunks[-1], *computed)
         again.look()
         clock = time.perf_counter()
         dataset = work.assemble(again.results).loaded()

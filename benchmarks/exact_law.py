@@ -35,14 +35,14 @@ def main() -> None:
         seconds = []
         for seed in range(2):
             start = time.perf_counter()
-            found = problem.at(width=N).posterior(jax.random.key(seed), draws=DRAWS)
+            posterior = problem.at(width=N).posterior(jax.random.key(seed), draws=DRAWS)
             seconds.append(time.perf_counter() - start)
-        n_eff, steps = found.n_eff.min(), float(found.steps.mean())
+        n_eff, steps = posterior.n_eff.min(), float(posterior.steps.mean())
         print(
             f"{N:>5} {4 * DRAWS:>6} {seconds[1]:>6.2f} {seconds[0] - seconds[1]:>8.1f} "
             f"{n_eff:>6.0f} {n_eff / seconds[1]:>8.0f} {steps:>10.1f} "
-            f"{int(found.divergences):>10} {found.r_hat.max():>6.3f} "
-            f"{found.bfmi.min():>5.2f}",
+            f"{int(posterior.divergences):>10} {posterior.r_hat.max():>6.3f} "
+            f"{posterior.bfmi.min():>5.2f}",
             flush=True,
         )
 

@@ -65,14 +65,14 @@ def compared(name: str, options: argparse.Namespace):
     return comparison.compare(theory, simulation)
 
 
-def with_error(found, name: str) -> str:
+def with_error(agreement, name: str) -> str:
     """An exponent of the overlap with its error, and the mean over observables."""
-    if name not in found or not np.isfinite(found[name]).any():
+    if name not in agreement or not np.isfinite(agreement[name]).any():
         return "-"
     value, error = (
-        found[n].sel(observable="m_o_se").item() for n in (name, f"{name}_stderr")
+        agreement[n].sel(observable="m_o_se").item() for n in (name, f"{name}_stderr")
     )
-    return f"{value:.2f} ± {error:.2f} ({found[name].mean().item():.2f})"
+    return f"{value:.2f} ± {error:.2f} ({agreement[name].mean().item():.2f})"
 
 
 def main() -> None:
@@ -87,20 +87,20 @@ def main() -> None:
     statmech_attn.setup()
     print("set | numbers | max|z| by N | allowed | N → ∞ | allowed | spread | mean")
     for name in options.only:
-        found = compared(name, options).squeeze()
-        words = found.verdict.attrs["flag_meanings"].split()
-        by_size = found.largest_z.max("observable").values
-        limit = found.get("largest_limit_z", found.largest_z * np.nan).max().item()
+        agreement = compared(name, options).squeeze()
+        words = agreement.verdict.attrs["flag_meanings"].split()
+        by_size = agreement.largest_z.max("observable").values
+        limits = agreement.get("largest_limit_z", agreement.largest_z * np.nan)
         row = (
             name,
-            int(found.comparisons),
+            int(agreement.comparisons),
             " ".join(f"{z:.2f}" for z in np.atleast_1d(by_size)),
-            f"{found.threshold.item():.2f}",
-            f"{limit:.2f}",
-            f"{found.limit_threshold.item():.2f}",
-            with_error(found, "spread_slope"),
-            with_error(found, "bias_slope"),
-            words[int(found.verdict)].replace("_", " "),
+            f"{agreement.threshold.item():.2f}",
+            f"{limits.max().item():.2f}",
+            f"{agreement.limit_threshold.item():.2f}",
+            with_error(agreement, "spread_slope"),
+            with_error(agreement, "bias_slope"),
+            words[int(agreement.verdict)].replace("_", " "),
         )
         print(" | ".join(map(str, row)), flush=True)
 

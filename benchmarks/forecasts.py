@@ -33,11 +33,11 @@ class Clock(Silent):
     """A reporter that remembers when the forecast was made."""
 
     def __init__(self) -> None:
-        self.made: tuple[float, float] | None = None
+        self.begun: tuple[float, float] | None = None
 
     def note(self, text: str) -> None:
         if "worker(s)" in text:
-            self.made = time.perf_counter(), time.process_time()
+            self.begun = time.perf_counter(), time.process_time()
 
 
 def measure(study: str, *settings: str) -> dict[str, float]:
@@ -47,23 +47,23 @@ def measure(study: str, *settings: str) -> dict[str, float]:
 
     batches.runtime.prepare()
     checked, text = studies.load(ROOT / study, settings)
-    found, clock = [], Clock()
+    forecasts, clock = [], Clock()
     whole = forecast.forecast
 
     def remembered(*arguments):
-        found.append(whole(*arguments))
-        return found[-1]
+        forecasts.append(whole(*arguments))
+        return forecasts[-1]
 
     forecast.forecast = remembered
     engine = scan.engines.local.engine()
     with tempfile.TemporaryDirectory() as folder:
         studies.compute(checked, text, Path(folder) / "run.h5", clock, engine=engine)
-    assert clock.made is not None
-    wall, processors = clock.made
+    assert clock.begun is not None
+    wall, processors = clock.begun
     return {
-        "forecast": found[0].seconds,
+        "forecast": forecasts[0].seconds,
         "wall": time.perf_counter() - wall,
-        "processors": (time.process_time() - processors) / found[0].workers,
+        "processors": (time.process_time() - processors) / forecasts[0].workers,
     }
 
 

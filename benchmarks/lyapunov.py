@@ -79,12 +79,12 @@ def rate(stage, points: Points, lanes: int, steps: int) -> tuple[float, float, f
     items = [points.take(index) for index, _ in batches(np.arange(points.size), lanes)]
     work = lambda batch, stop: stage(batch)
     list(run_all(work, items))
-    found = []
+    rates = []
     for _ in range(REPEATS):
         clock = time.perf_counter()
         list(run_all(work, items))
-        found.append(points.size * steps / (time.perf_counter() - clock))
-    return statistics.median(found), min(found), max(found)
+        rates.append(points.size * steps / (time.perf_counter() - clock))
+    return statistics.median(rates), min(rates), max(rates)
 
 
 def spacing(exponents: int) -> int:
@@ -231,11 +231,11 @@ def long_table() -> None:
         print(f"{'process memory so far':32}{memory:8.2f}GiB")
 
 
-def rows(points: Points, made) -> None:
+def rows(points: Points, prepared) -> None:
     """Print rates and compile times; steps/s as median, least and largest."""
     lanes = lanes_for(points.size)
     print(f"{'':32}{'steps/s':>10}{'least':>10}{'largest':>10}{'compile':>10}")
-    for name, steps, make in made:
+    for name, steps, make in prepared:
         clock = time.perf_counter()
         stage = make()
         compile_time = time.perf_counter() - clock
@@ -258,8 +258,8 @@ def published() -> None:
     seconds = time.perf_counter() - clock
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     names, counts = np.unique(outcome.verdicts.phase, return_counts=True)
-    found = {phases.PHASES[i]: int(n) for i, n in zip(names, counts, strict=True)}
-    print(f"published scan: {seconds:.0f} s, {memory:.2f} GiB resident, {found}")
+    by_phase = {phases.PHASES[i]: int(n) for i, n in zip(names, counts, strict=True)}
+    print(f"published scan: {seconds:.0f} s, {memory:.2f} GiB resident, {by_phase}")
 
 
 def main() -> None:

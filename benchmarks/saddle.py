@@ -95,16 +95,16 @@ def grid() -> None:
     grid = dict(
         widths=np.geomspace(30, 1000, 10), temperatures=np.geomspace(0.001, 0.1, 10)
     )
-    found = timed(lambda: sum(problem.sweep(**grid), []), repeats=0)
-    row("10 x 10 sweep, |Pi| = 16", found)
+    run = timed(lambda: sum(problem.sweep(**grid), []), repeats=0)
+    row("10 x 10 sweep, |Pi| = 16", run)
 
 
-def row(name: str, found: Timed) -> None:
+def row(name: str, run: Timed) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    solutions = found.result
+    solutions = run.result
     state = "" if all(s.converged for s in solutions) else "NOT CONVERGED"
     print(
-        f"{name:<26} {found.seconds:>8.2f} {found.cpu:>8.2f} "
+        f"{name:<26} {run.seconds:>8.2f} {run.cpu:>8.2f} "
         f"{sum(int(s.iterations) for s in solutions):>6} "
         f"{max(float(s.gradient_norm) for s in solutions):>9.1e} {peak:>5.2f} {state}",
         flush=True,
@@ -123,17 +123,17 @@ def fixed_point_against_newton() -> None:
         best = None
         for part in DAMPINGS:
             call = lambda: fixed_point(problem.operator, problem.y, N, part)
-            found = timed(call, repeats=3)
-            error = float(jnp.abs(found.result[0] - newton.result.U[0]).max())
-            if error < 1e-7 and (best is None or found.seconds < best[0].seconds):
-                best = found, part, error
+            run = timed(call, repeats=3)
+            error = float(jnp.abs(run.result[0] - newton.result.U[0]).max())
+            if error < 1e-7 and (best is None or run.seconds < best[0].seconds):
+                best = run, part, error
         if best is None:
             print(f"{'':<12} {N:>5} {'none converges':>15}")
             continue
-        found, part, error = best
+        run, part, error = best
         print(
-            f"{'':<12} {N:>5} {part:>8} {int(found.result[1]):>6} "
-            f"{1e3 * found.seconds:>8.1f} {error:>9.1e} {1e3 * newton.seconds:>10.1f}",
+            f"{'':<12} {N:>5} {part:>8} {int(run.result[1]):>6} "
+            f"{1e3 * run.seconds:>8.1f} {error:>9.1e} {1e3 * newton.seconds:>10.1f}",
             flush=True,
         )
 
@@ -160,8 +160,8 @@ def fixed_point(operator, y, N, part):
 
     unfinished = lambda state: (state[3] > 1e-10 * part) & (state[4] < 3000)
     first = (jnp.eye(4), jnp.eye(2), jnp.asarray(1.0), jnp.asarray(1.0), 0)
-    found = jax.lax.while_loop(unfinished, step, first)
-    return found[0], found[4]
+    last = jax.lax.while_loop(unfinished, step, first)
+    return last[0], last[4]
 
 
 def growth(output: str | None) -> None:
@@ -174,13 +174,13 @@ def growth(output: str | None) -> None:
             case = REFERENCE | {name: value}
             heads = case["heads"]
             problem = random_problem(case["P"], case["N_0"], heads, width=case["N"])
-            found = timed(problem.solve, repeats=2)
+            run = timed(problem.solve, repeats=2)
             needed = kernel_forms.memory(case["P"], case["N_0"], int(np.prod(heads)))
-            steps, least = int(found.result.iterations), min(needed.values()) / 2**30
+            steps, least = int(run.result.iterations), min(needed.values()) / 2**30
             size = int(np.prod(value))
-            rows.append((size, found.seconds, found.cpu, steps))
+            rows.append((size, run.seconds, run.cpu, steps))
             print(
-                f"{name:<8} {size:>8} {found.seconds:>8.3f} {found.cpu:>8.3f} "
+                f"{name:<8} {size:>8} {run.seconds:>8.3f} {run.cpu:>8.3f} "
                 f"{steps:>6} {least:>7.3f}",
                 flush=True,
             )

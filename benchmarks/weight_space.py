@@ -69,8 +69,8 @@ def gradients() -> None:
 
         by_layers, forward = gradient(through_layers), gradient(bpkr.forward)
         contracted = jax.jit(jax.grad(posterior.log_density))
-        for found in (by_layers(z, x, attention), forward(z, x, setting.heads)):
-            assert jnp.allclose(contracted(z), found, rtol=1e-8, atol=1e-8)
+        for f in (by_layers(z, x, attention), forward(z, x, setting.heads)):
+            assert jnp.allclose(contracted(z), f, rtol=1e-8, atol=1e-8)
         times = (
             seconds(lambda: contracted(z), 50),
             seconds(lambda: by_layers(z, x, attention), 3),
@@ -107,7 +107,7 @@ def effective_samples() -> None:
     for N, (warmup, draws) in WIDTHS.items():
         clock = Clock()
         posterior = weight_space.posterior(problem.at(width=N))
-        found = sample_weights(
+        sampled = sample_weights(
             jax.random.key(1),
             posterior,
             method="weights",
@@ -121,15 +121,15 @@ def effective_samples() -> None:
             study="",
             report=clock,
         )
-        U, accuracy = summary(found.U[0]), summary(found.accuracy)
+        U, accuracy = summary(sampled.U[0]), summary(sampled.accuracy)
         rate = U.n_eff.min() / clock.seconds_of(draws)
         sample = problem.at(width=N).posterior
         exact = exact_rate(lambda n: sample(jax.random.key(2), draws=n))
         print(
             f"{'':<8} {N:>8} {U.n_eff.min():>6.0f} {rate:>6.2f} {exact:>10.0f} "
-            f"{exact / rate:>6.0f} {found.leapfrog_steps.mean():>10.0f} "
-            f"{found.acceptance.mean():>7.2f} {found.divergences:>10} "
-            f"{U.r_hat.max():>6.3f} {found.bfmi.min():>6.2f} "
+            f"{exact / rate:>6.0f} {sampled.leapfrog_steps.mean():>10.0f} "
+            f"{sampled.acceptance.mean():>7.2f} {sampled.divergences:>10} "
+            f"{U.r_hat.max():>6.3f} {sampled.bfmi.min():>6.2f} "
             f"{accuracy.mean:>6.3f}({1e3 * accuracy.stderr:.0f})",
             flush=True,
         )
@@ -140,9 +140,9 @@ def exact_rate(sample) -> float:
     times, counts = [], []
     for draws in (500, 10_500):
         start = time.perf_counter()
-        found = jax.block_until_ready(sample(draws))
+        posterior = jax.block_until_ready(sample(draws))
         times.append(time.perf_counter() - start)
-        counts.append(float(found.n_eff.min()))
+        counts.append(float(posterior.n_eff.min()))
     return counts[1] * (10_000 / 10_500) / (times[1] - times[0])
 
 
@@ -165,7 +165,7 @@ def langevin_bias() -> None:
     omega = float(jax.vmap(one)(starts).max())
     print("bias    h omega   U_1 z max   <f> z max   var f z max   var f excess")
     for phase in (1.5, 1.0, 0.75, 0.5, 0.25):
-        found = sample_weights(
+        sampled = sample_weights(
             jax.random.key(5),
             posterior,
             method="langevin",
@@ -180,15 +180,15 @@ def langevin_bias() -> None:
             report=Silent(),
             step_size=phase / omega,
         )
-        here = summary(found.U[0])
+        of_weights = summary(sampled.U[0])
         mean, square = f.mean[:3], f.mean[3:]
-        z_U = (here.mean - U.mean) / np.hypot(here.stderr, U.stderr)
-        z_f = (found.predictor_mean - mean) / np.hypot(
-            found.predictor_mean_stderr, f.stderr[:3]
+        z_U = (of_weights.mean - U.mean) / np.hypot(of_weights.stderr, U.stderr)
+        z_f = (sampled.predictor_mean - mean) / np.hypot(
+            sampled.predictor_mean_stderr, f.stderr[:3]
         )
         expected = square - mean**2
-        error = np.hypot(found.predictor_variance_stderr, f.stderr[3:])
-        excess = found.predictor_variance - expected
+        error = np.hypot(sampled.predictor_variance_stderr, f.stderr[3:])
+        excess = sampled.predictor_variance - expected
         share = excess.sum() / expected.sum()
         share_error = np.linalg.norm(error) / expected.sum()
         print(
@@ -245,8 +245,8 @@ def seconds(call, repeats: int) -> float:
     for _ in range(5):
         start = time.perf_counter()
         for _ in range(repeats):
-            found = call()
-        jax.block_until_ready(found)
+            result = call()
+        jax.block_until_ready(result)
         means.append((time.perf_counter() - start) / repeats)
     return min(means)
 

@@ -247,8 +247,8 @@ def activation_kernels(
     Example:
         >>> import jax, jax.numpy as jnp
         >>> jax.config.update("jax_enable_x64", True)
-        >>> found = activation_kernels("relu", jnp.ones((1, 1, 1)), heads=(1,))
-        >>> found.blocks.ravel().tolist()  # <max(u, 0)^2> = 1/2
+        >>> kernels = activation_kernels("relu", jnp.ones((1, 1, 1)), heads=(1,))
+        >>> kernels.blocks.ravel().tolist()  # <max(u, 0)^2> = 1/2
         [0.5]
     """
     if activation not in ACTIVATIONS:

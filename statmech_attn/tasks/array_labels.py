@@ -48,8 +48,8 @@ def labels(
         >>> from statmech_attn.tasks.array_files import opened
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     np.savez(f"{folder}/mine.npz", Y=[3, 5, 8, 3])
-        ...     found = labels(opened(f"{folder}/mine.npz"), "Y", classes=[3, 8])
-        >>> found.Y.tolist(), found.rows.tolist()
+        ...     of_classes = labels(opened(f"{folder}/mine.npz"), "Y", classes=[3, 8])
+        >>> of_classes.Y.tolist(), of_classes.rows.tolist()
         ([1.0, -1.0, 1.0], [0, 2, 3])
     """
     Y = _numbers(file, name)
