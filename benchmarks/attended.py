@@ -38,7 +38,7 @@ def main() -> None:
     x = random.normal(size=(P, N_0, TOKENS))
     layers = [random.dirichlet(np.ones(TOKENS), (H, P, TOKENS)) for _ in range(2)]
     omega = bpkr.attention_arrays(layers, queries="rows")
-    print(f"{'':<24} {'s':>8} {'CPU s':>8} {'GiB':>6}")
+    print(f"{'':<34} {'s':>8} {'CPU s':>8} {'GiB':>6}")
     xi = timed("attended", lambda: bpkr.attended(x, omega))
     del x, layers, omega
     problem = timed("problem", lambda: posed(xi, (H, H)))
@@ -62,11 +62,12 @@ def posed(xi, heads) -> bpkr.Problem:
 
 
 def timed(name: str, compute):
+    """What is computed; prints a line of its time and memory."""
     clock, cpu = time.perf_counter(), time.process_time()
     result = jax.block_until_ready(compute())
     seconds, used = time.perf_counter() - clock, time.process_time() - cpu
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{name:<24} {seconds:8.1f} {used:8.1f} {memory:6.2f}", flush=True)
+    print(f"{name:<34} {seconds:8.1f} {used:8.1f} {memory:6.2f}", flush=True)
     return result
 
 

@@ -10,11 +10,10 @@ machine does; `GiB` is the highest memory of the process so far.
 """
 
 import argparse
-import resource
-import time
 
 import jax
 import numpy as np
+from attended import timed
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import saddle_points
@@ -41,19 +40,19 @@ def main() -> None:
     print(f"{'':<34} {'s':>8} {'CPU s':>8} {'GiB':>6}")
     if parser.parse_args().deep:
         for heads, temperatures in VARIANTS.items():
-            points(attended(heads), [10], temperatures)
+            points(learning(heads), [10], temperatures)
     else:
         published()
 
 
 def published() -> None:
-    chosen = attended((4, 4))
+    chosen = learning((4, 4))
     limit = lambda: posed(chosen).gaussian_process()
     timed("600 tasks, kernel", lambda: np.asarray(limit().kernel))
     points(chosen, WIDTHS, TEMPERATURES)
 
 
-def attended(heads) -> bpkr.Learning:
+def learning(heads) -> bpkr.Learning:
     """Attentioned inputs of all sets."""
     keys = iter(jax.random.split(jax.random.key(0), 6))
     network = initial(
@@ -100,18 +99,6 @@ def points(chosen: bpkr.Learning, widths, temperatures) -> None:
 def posed(chosen: bpkr.Learning) -> bpkr.Problem:
     """At any width and temperature."""
     return bpkr.Problem(*chosen.data, heads=chosen.heads, width=1, temperature=1.0)
-
-
-def timed(name: str, call):
-    clock, cpu = time.perf_counter(), time.process_time()
-    result = jax.block_until_ready(call())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(
-        f"{name:<34} {time.perf_counter() - clock:>8.1f} "
-        f"{time.process_time() - cpu:>8.1f} {peak:>6.2f}",
-        flush=True,
-    )
-    return result
 
 
 if __name__ == "__main__":

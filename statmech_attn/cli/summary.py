@@ -93,7 +93,8 @@ def content(dataset: xr.Dataset) -> Content:
     Args:
         dataset: a result.
     """
-    summary, needed = _summary(dataset), _largest_exponents(_printed(dataset))
+    summary = _summary(dataset)
+    needed = _largest_exponents(_printed(dataset, summary))
     if needed.nbytes > AT_ONCE:
         yield _sizes(dataset)
         return
@@ -106,9 +107,8 @@ def content(dataset: xr.Dataset) -> Content:
         yield from summary.content(needed)
 
 
-def _printed(dataset: xr.Dataset) -> xr.Dataset:
+def _printed(dataset: xr.Dataset, summary: Summary | None) -> xr.Dataset:
     """The variables of which `print_summary` says something."""
-    summary = _summary(dataset)
     parameters = {name: dataset.attrs.get(name, "") for name in ("free", "second")}
     names = summary.variables.format(**parameters) if summary else ""
     names = ["failure", *names.split()]
