@@ -31,7 +31,7 @@ from statmech_attn.dmft.extensive.points import (
     TIMES,
     TWO_TIMES,
 )
-from statmech_attn.dmft.extensive.results import Trajectory
+from statmech_attn.dmft.extensive.results import Trajectory, Values
 from statmech_attn.dmft.network import Network
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import FAILURE, Pilot, Tick
@@ -152,7 +152,7 @@ class OrderParameters(TimedPoints):
     def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
         tick(0.0)
         solution = self._solved(self.parameters(number), number)
-        return self._row(solution) | self._derivatives(number)
+        return self._row(solution) | self._derivatives(number, solution.value)
 
     def _solved(
         self,
@@ -170,26 +170,34 @@ class OrderParameters(TimedPoints):
             most=self.recall.trajectories // POPULATION,
         )
 
-    def _derivatives(self, number: int) -> dict[str, np.ndarray]:
-        """Derivatives by slightly larger and smaller parameters, with the same key."""
+    def _differentiated(self, values: dict[str, float]) -> list[str]:
+        """Parameters that have a logarithm, and room beside it."""
+        most = {"epsilon": np.exp(-STEP[self.ensemble.is_closed])}
+        return [n for n in SCANNED if 0 < values[n] < most.get(n, np.inf)]
+
+    def _derivatives(self, number: int, solved: Values) -> dict[str, np.ndarray]:
+        """Derivatives by slightly larger and smaller parameters, with the same key.
+
+        Args:
+            number: of the point.
+            solved: its solution, whose shapes NaN have where a parameter is not moved.
+        """
         values, step = self.parameters(number), STEP[self.ensemble.is_closed]
-        most, row = {"epsilon": np.exp(-step)}, {}
-        for parameter in SCANNED:
-            defined = 0 < values[parameter] < most.get(parameter, np.inf)
-            factors = np.exp([step, -step]) if defined else [1.0]
-            solved = [
-                self._solved(
-                    values | {parameter: values[parameter] * factor},
-                    number,
-                    error=np.inf,
-                ).value
-                for factor in factors
-            ]
+        slopes = {
+            f"{name}_by_{parameter}": np.full_like(getattr(solved, name), np.nan)
+            for parameter in SCANNED
+            for name in self.compared
+        }
+        for parameter in self._differentiated(values):
+            moved = (values[parameter] * np.exp(x) for x in (step, -step))
+            above, below = (
+                self._solved(values | {parameter: x}, number, error=np.inf).value
+                for x in moved
+            )
             for name in self.compared:
-                ends = [np.asarray(getattr(value, name)) for value in solved]
-                slope = (ends[0] - ends[-1]) / (2 * step)
-                row[f"{name}_by_{parameter}"] = slope if defined else slope + np.nan
-        return row
+                ends = (np.asarray(getattr(end, name)) for end in (above, below))
+                slopes[f"{name}_by_{parameter}"] = np.subtract(*ends) / (2 * step)
+        return slopes
 
     def _row(self, solution: Trajectory) -> dict[str, np.ndarray]:
         variance = np.diagonal(np.asarray(solution.value.noise))
@@ -213,7 +221,8 @@ class OrderParameters(TimedPoints):
         with limited(1):
             compiling, solution = seconds_of(solve_few, repeats=1), solve_few()
         seconds = seconds_of(solve_few) * ((all_steps + 1) / (steps + 1)) ** 2
-        assumes, solutions = "", 2 * len(SCANNED)  # for the derivatives
+        moved = self._differentiated(self.parameters(self.total - 1))
+        assumes, solutions = "", 2 * len(moved)  # for the derivatives
         if self.ensemble.is_closed:
             solutions += 1
         else:

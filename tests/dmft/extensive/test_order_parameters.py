@@ -56,6 +56,16 @@ def test_derivatives_are_those_of_the_theory(solved):
     assert np.isnan(solved.m_o_se_by_epsilon).all()
 
 
+def test_a_parameter_that_is_zero_is_not_solved_beside(monkeypatch):
+    """A point, and either side of alpha, beta and gamma: epsilon is zero."""
+    counted = []
+    solve = extensive.order_parameters.solve
+    count = lambda *problem, **how: counted.append(problem) or solve(*problem, **how)
+    monkeypatch.setattr(extensive.order_parameters, "solve", count)
+    theory(alpha=0.3).compute()
+    assert len(counted) == 1 + 2 * 3
+
+
 def test_a_single_number_is_no_axis_and_gives_the_same(solved):
     alone = theory(alpha=0.3, two_times=False).compute()
     assert alone.m_o_se.dims == ("time", "pattern") and float(alone.alpha) == 0.3
