@@ -192,7 +192,7 @@ class SaddlePoints(TaskPoints):
             theory = saddle.problem.theory(saddle)
             row |= predictor(theory, self.task, self.predictors)
             row |= alignment_and_scores(theory, saddle.U, saddle.U_a)
-            row |= derivatives(saddle, self.task, self.predictors)
+            row |= derivatives(saddle, self.task, row)
             if self.corrections:
                 row |= corrected(self.task, saddle)
             if self.kernels:
@@ -303,7 +303,9 @@ def predictor(theory: Theory, task: Learning, predictors: bool) -> dict[str, Any
     return row
 
 
-def derivatives(saddle: Solution, task: Learning, predictors: bool) -> dict[str, Any]:
+def derivatives(
+    saddle: Solution, task: Learning, row: Mapping[str, Any]
+) -> dict[str, Any]:
     """Derivatives of results in ln T (where T > 0), and in ln N of all widths together.
 
     By a second solution beside the first, of which two or three Newton steps are
@@ -312,32 +314,26 @@ def derivatives(saddle: Solution, task: Learning, predictors: bool) -> dict[str,
     Args:
         saddle: the first solution.
         task: with the test set.
-        predictors: whether f of every test example is kept as well.
+        row: order parameters, and f of every test example where that is kept.
     """
-    problem, row = saddle.problem, {}
+    problem, slopes = saddle.problem, {}
     factor = np.exp(STEP)
     beside = {"_by_width": {"width": np.asarray(problem.widths) * factor}}
     if problem.temperature > 0:
         changed = {"temperature": float(problem.temperature) * factor}
         beside["_by_temperature"] = changed
-    compared = _compared(saddle, task, predictors)
     for ending, change in beside.items():
         moved = problem.at(**change).solve(start=saddle)
         if moved.converged:
-            of_moved = _compared(moved, task, predictors)
-            slopes = {n: (of_moved[n] - x) / STEP for n, x in compared.items()}
-            row |= {name + ending: slope for name, slope in slopes.items()}
-    return row
-
-
-def _compared(saddle: Solution, task: Learning, predictors: bool) -> dict[str, Any]:
-    """What posteriors are compared with."""
-    values = {"U_a": np.asarray(saddle.U_a)}
-    values |= {f"U_{layer}": np.asarray(U) for layer, U in enumerate(saddle.U, 1)}
-    if predictors:
-        f = saddle.predict(task.xi_test)
-        values |= {"predictor_mean": f.mean, "predictor_variance": f.variance}
-    return values
+            values = {"U_a": np.asarray(moved.U_a)}
+            values |= {
+                f"U_{layer}": np.asarray(U) for layer, U in enumerate(moved.U, 1)
+            }
+            if "predictor_mean" in row:
+                f = moved.predict(task.xi_test)
+                values |= {"predictor_mean": f.mean, "predictor_variance": f.variance}
+            slopes |= {n + ending: (x - row[n]) / STEP for n, x in values.items()}
+    return slopes
 
 
 def right_answers(theory: Theory, task: Learning) -> np.ndarray:
