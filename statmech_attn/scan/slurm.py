@@ -197,7 +197,8 @@ def script(array: Array, name: str, forecast: Forecast | None = None) -> str:
         if value is not None
     ]
     words = [] if array.gpus else ['--workers "$SLURM_CPUS_PER_TASK"']
-    words += [f"--chunk {found.points_per_chunk}"] if found and not array.gpus else []
+    if forecast and not array.gpus:
+        words += [f"--chunk {forecast.points_per_chunk}"]
     words += [f"--set {shlex.quote(setting)}" for setting in array.settings]
     words += ["--allow-code"] if array.allow_code else []
     return "#!/bin/bash\n" + _SCRIPT.substitute(
