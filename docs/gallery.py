@@ -139,12 +139,7 @@ DYNAMICS = (
     Row("running_lyapunov", [RUNNING], tutorial="02_poclopez_aguilera"),
     Row("continuation_diagram", PE5, tutorial="05_continuation"),
     Row("branches", PE5[1:], tutorial="05_continuation"),
-    Row(
-        "bifurcation_points",
-        PE5[1:],
-        "branches(a, ax=plotting.bifurcation_points(a).axes[0])",
-        "05_continuation",
-    ),
+    Row("bifurcation_points", PE5[1:], tutorial="05_continuation"),
     Row("critical_curves", [CURVES], tutorial="05_continuation"),
     Row("bifurcation_curves", [CURVES], tutorial="05_continuation"),
     Row("sweep_diagram", [TORUS, *PE5], tutorial="02_poclopez_aguilera"),

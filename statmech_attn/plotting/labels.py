@@ -52,8 +52,8 @@ def worded(words: str, sign: str, units: str) -> str:
     """Words, symbol and unit of an axis.
 
     Example:
-        >>> worded("driving", "F", "mV"), worded("a", "a", "1")
-        ('driving $F$ (mV)', '$a$')
+        >>> worded("driving", "F", "mV"), worded("rate a", "a", "1")
+        ('driving $F$ (mV)', 'rate $a$')
     """
     named = "" if words == sign else words.removesuffix(f" {sign}") + " "
     return f"{named}{symbol(sign)}" + ("" if units == "1" else f" ({units})")

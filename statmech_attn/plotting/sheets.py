@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.container import Container
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 
 from statmech_attn.plotting import style
@@ -40,7 +41,10 @@ class Sheet(NamedTuple):
         return figure
 
     def legend(self, per_row: int = PER_ROW, of: slice = slice(None)) -> None:
-        """Every entry of the panels, each word once, above them in equal rows."""
+        """Every entry of the panels, each word once, above them in equal rows.
+
+        A row has fewer than asked for where the figure is too narrow for them.
+        """
         if not self.whole:
             return
         entries: dict[str, Any] = {}
@@ -48,16 +52,24 @@ class Sheet(NamedTuple):
             for label, handle in in_order(axis):
                 entries.setdefault(label, handle)
         if entries:
-            rows = -(-len(entries) // per_row)
-            legend = self.figure.legend(
-                entries.values(),
-                entries.keys(),
-                loc="outside upper center",
-                ncols=-(-len(entries) // rows),
-            )
+            legend = self._legend(entries, per_row)
             for entry in legend.legend_handles:
                 if isinstance(entry, Line2D) and entry.get_marker() == ".":
                     entry.set_markersize(max(DOT, entry.get_markersize()))
+
+    def _legend(self, entries: dict[str, Any], per_row: int) -> Legend:
+        rows = -(-len(entries) // per_row)
+        columns = -(-len(entries) // rows)
+        legend = self.figure.legend(
+            entries.values(),
+            entries.keys(),
+            loc="outside upper center",
+            ncols=columns,
+        )
+        if columns > 1 and legend.get_window_extent().width > self.figure.bbox.width:
+            legend.remove()
+            return self._legend(entries, columns - 1)
+        return legend
 
     def letters(self) -> None:
         """Panels are (a), (b), ... before their titles on the left."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from statmech_attn import plotting
 from statmech_attn.dynamics import PHASES
@@ -74,6 +75,11 @@ def test_curves_of_bifurcations_lie_over_the_phases(plane, boundary):
     np.testing.assert_array_equal(drawn, [[1.1, 50], [1.15, 100], [1.2, 150]])
     words = [text.get_text() for text in figure.legends[0].get_texts()]
     assert words[-2:] == ["Neimark–Sacker", "subcritical (dashed)"]
+    codes = plane.phase.copy(data=np.arange(12).reshape(plane.phase.shape) % 8)
+    narrow = plotting.phase_map(plane.assign(phase=codes), boundary)
+    FigureCanvasAgg(narrow).draw()
+    legend = narrow.legends[0].get_window_extent()
+    assert legend.x0 >= 0 and legend.x1 <= narrow.bbox.x1
 
 
 def test_curves_in_other_parameters_are_refused(plane, boundary):
