@@ -1,5 +1,5 @@
 // What the theme leaves out for readers with a screen reader or without a mouse.
-document.addEventListener("DOMContentLoaded", () => {
+window.addEventListener("load", () => {
   const each = (selector, mend) => document.querySelectorAll(selector).forEach(mend);
   const name = (selector, label, role) =>
     each(selector, (x) => {
@@ -14,6 +14,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const heading = '<h1 class="visually-hidden">Search</h1>';
   each("#search-results", (x) => x.insertAdjacentHTML("beforebegin", heading));
   each("pre, .table-wrapper, div.math", (x) => {
-    if (x.scrollWidth > x.clientWidth) x.tabIndex = 0; // arrow keys scroll it
+    const wide = x.scrollWidth > x.clientWidth, tall = x.scrollHeight > x.clientHeight;
+    if (wide || tall) x.tabIndex = 0; // arrow keys scroll it
   });
 });
