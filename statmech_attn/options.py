@@ -100,7 +100,7 @@ def said(choices: type) -> dict[str, Said]:
     Example:
         >>> from statmech_attn.studies.tables import Range
         >>> said(Range)["num"].sentence
-        'How many.'
+        'Number of values.'
     """
     entries: dict[str, list[str]] = {}
     for part in reversed(choices.__mro__):

@@ -140,12 +140,7 @@ class BasinDiagram(Points):
     ):
         require_double()
         self.system, self.search = as_system(system), search
-        self.grid = diagrams.axes_of(grid)
-        if len(self.grid.names) != 1:
-            raise ValueError(
-                "grid must have one parameter with several values; got "
-                f"{' and '.join(self.grid.names)}."
-            )
+        self.grid = diagrams.one_axis_of(grid)
         self.axes = self.grid.scanned
         if not callable(starts):
             lanes, _ = side_by_side(self.system, starts)

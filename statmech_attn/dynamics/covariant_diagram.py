@@ -124,12 +124,7 @@ class CovariantDiagram(Points):
         require_double()
         self.system = as_system(system)
         self.state = jax.tree.map(jnp.asarray, state)
-        self.grid = diagrams.axes_of(grid)
-        if len(self.grid.names) != 1:
-            raise ValueError(
-                "grid must have one parameter with several values; got "
-                f"{' and '.join(self.grid.names)}."
-            )
+        self.grid = diagrams.one_axis_of(grid)
         self.axes = self.grid.scanned
         require_least(1, steps=steps)
         require_least(0, transient=transient)

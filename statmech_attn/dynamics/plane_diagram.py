@@ -166,12 +166,7 @@ class PlaneDiagram(Points):
             raise ValueError(f"x and y must be lists of {FEWEST} values or more.")
         if not 2 <= box <= FEWEST:
             raise ValueError(f"box must lie in 2..{FEWEST}; got {box}.")
-        axes = diagrams.axes_of(grid)
-        if len(axes.names) != 1:
-            raise ValueError(
-                "grid must have one parameter with several values; got "
-                f"{' and '.join(axes.names)}."
-            )
+        axes = diagrams.one_axis_of(grid)
         self.grid, self.axes = axes, axes.scanned
         self.box, self.furthest = box, furthest
         self.plane: dict[str, Any] = dict(

@@ -44,7 +44,7 @@ def test_a_diagram_of_ones_own_map_has_the_figures_of_a_study():
     found = BasinDiagram(wells, starts, values, search=search, plan=plan).compute()
     pictures = dict(plotting.pictures(found))
     assert list(pictures) == ["basins", "lifetimes"]
-    assert pictures["basins"].axes[-1].get_xlabel() == "parameter a $a$"
+    assert pictures["basins"].axes[-1].get_xlabel() == "parameter $a$"
 
 
 def test_errors_of_shares_are_the_stored_intervals(basins):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         Axes as Axes,
         axes_of as axes_of,
         on_device as on_device,
+        one_axis_of as one_axis_of,
     )
     from statmech_attn.dynamics.diagrams.classes import (
         CLASSES as CLASSES,

@@ -165,6 +165,31 @@ def axes_of(grid: Mapping[str, Any] | Axes) -> Axes:
     return Axes(tuple(scanned), tuple(scanned.values()), fixed, on_device)
 
 
+def one_axis_of(grid: Mapping[str, Any] | Axes) -> Axes:
+    """The same of exactly one scanned parameter, or of a list of points.
+
+    Args:
+        grid: as `axes_of` takes it.
+
+    Returns:
+        `Axes`, as of `axes_of`.
+
+    Raises:
+        ValueError: as `axes_of`, or two parameters to scan.
+
+    Example:
+        >>> one_axis_of({"a": [1.0, 1.2, 1.4], "b": 0.3}).names
+        ('a',)
+    """
+    axes = axes_of(grid)
+    if len(axes.names) != 1:
+        raise ValueError(
+            "grid must have one parameter with several values; got "
+            f"{' and '.join(axes.names)}."
+        )
+    return axes
+
+
 def on_device(table: dict[str, np.ndarray]) -> dict[str, jax.Array]:
     """Parameters of a system that takes them as a dictionary.
 
