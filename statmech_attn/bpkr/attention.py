@@ -288,15 +288,14 @@ def attention_of(
     """
     nonlinear = heads_from_products([layer for layer in heads if layer is not None])
     x = check_inputs(x, nonlinear)
-    attended = jnp.ones((1, x.shape[2], x.shape[2]), bool)
+    seen = np.ones((1, x.shape[2], x.shape[2]), bool)
     if real is not None:
-        attended = attended & jnp.asarray(real)[:, :, None]
+        seen = seen & np.asarray(real)[:, :, None]
     if causal:
-        attended = jnp.triu(attended)
+        seen = np.triu(seen)
+    matrix = lambda W: attention_matrix(x, jnp.asarray(W), jnp.asarray(seen))
     layers = [
-        None
-        if layer is None
-        else jnp.stack([attention_matrix(x, jnp.asarray(W), attended) for W in layer])
+        None if layer is None else np.stack([matrix(W) for W in np.asarray(layer)])
         for layer in heads
     ]
     return attention_arrays(layers, real=real)
@@ -314,7 +313,7 @@ def check_inputs(x, heads: Heads) -> Float[Array, "P N_0 T"]:
     return x
 
 
-def _through(omegas: Iterable[Array] | None, along: Array, b) -> Array:
+def _through(omegas: Iterable[Array] | None, along: Array | np.ndarray, b) -> Array:
     """What the paths that go on from a layer read of the tokens below it.
 
     Args:

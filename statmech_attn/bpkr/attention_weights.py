@@ -159,7 +159,7 @@ def attention_arrays(
 
 def readout_weights(
     readout: str | int, x: Array, real: Bool[Array, "P T"] | None = None
-) -> Float[Array, "#P T"]:
+) -> Float[Array | np.ndarray, "#P T"]:
     """e_{t*} of every example: "first", "last", "mean" or the index of a token.
 
     Args:
@@ -176,27 +176,26 @@ def readout_weights(
         [[0.5, 0.5]]
     """
     tokens = x.shape[2]
-    if real is None:
-        real = jnp.ones((1, tokens), bool)
+    known = np.ones((1, tokens), bool) if real is None else real
     if readout == "mean":
-        return real / real.sum(axis=1, keepdims=True)
+        return known / known.sum(axis=1, keepdims=True)
     if readout == "first":
-        index = jnp.argmax(real, axis=1)
+        index = known.argmax(axis=1)
     elif readout == "last":
-        index = tokens - 1 - jnp.argmax(real[:, ::-1], axis=1)
+        index = tokens - 1 - known[:, ::-1].argmax(axis=1)
     elif not _is_token(readout, tokens):
         raise ValueError(
             f'readout must be "first", "last", "mean" or a token below {tokens}; '
             f"got {readout!r}."
         )
     else:
-        if not real[:, readout].all():
-            example = int(jnp.argmin(real[:, readout]))
+        if not known[:, readout].all():
+            example = int(known[:, readout].argmin())
             raise ValueError(
                 f"readout: token {readout} of example {example} is padding."
             )
-        index = jnp.full(len(real), readout % tokens)
-    return (jnp.arange(tokens) == index[:, None]).astype(float)
+        index = np.full(len(known), readout % tokens)
+    return (np.arange(tokens) == index[:, None]).astype(float)
 
 
 def _is_token(readout: Any, tokens: int) -> TypeGuard[int]:

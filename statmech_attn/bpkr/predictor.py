@@ -11,6 +11,7 @@ s_pi              (K, N_0, Pi)       mean f as sum_pi s_pi . xi^pi      `path_re
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -216,9 +217,9 @@ def theory(problem: Problem, U) -> Theory:
             f"U must be U_1 of shape {(d, d)}, |Pi| K, or a solution; got {U.shape}."
         )
     K = problem.rows.training.kernel(U)
-    half = _inverse_cholesky(K + problem.temperature * jnp.eye(K.shape[0]))
+    half = _inverse_cholesky(K + problem.temperature * np.eye(len(K)))
     lost = problem.temperature == 0 and bool(singular(K))
-    if lost or not bool(jnp.isfinite(half).all()):
+    if lost or not np.isfinite(half).all():
         raise ValueError(
             "K + T is not positive definite: raise the temperature, or give a "
             "positive semi-definite U."
@@ -374,6 +375,11 @@ def head_weights(U, heads: Sequence | None = None) -> tuple[Array, ...]:
     """
     heads = _heads_of(U, heads)
     weight = path_weights(U, heads)
+    return _sums(weight, heads)
+
+
+@partial(jax.jit, static_argnames="heads")
+def _sums(weight: Array, heads: tuple[int, ...]) -> tuple[Array, ...]:
     n_paths = len(weight)
     sums = []
     for layer, H in enumerate(heads):
