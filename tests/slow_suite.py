@@ -221,23 +221,22 @@ class Recorder:
 
 
 def table(results: dict[str, Result]) -> str:
-    """A row for every file: when its tests ran last, on which commit, how they ended.
-
-    Tests of a file that did not run together have a row for each commit.
-    """
+    """A row for every folder: when its tests ran, on which commits, how they ended."""
     groups = collections.defaultdict(list)
     for test, result in results.items():
-        file = test.partition("::")[0]
-        groups[file, result.date, result.commit].append(result)
+        groups[pathlib.PurePosixPath(test.partition("::")[0]).parent].append(result)
     rows = [
-        "| tests | date | commit | result | CPU-s |",
+        "| tests | dates | commits | results | CPU-s |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for (file, date, commit), ran in sorted(groups.items()):
+    for folder, ran in sorted(groups.items()):
+        dates = sorted({result.date for result in ran})
+        commits = ", ".join(sorted({result.commit for result in ran}))
         counts = collections.Counter(result.outcome for result in ran)
         said = ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))
+        when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
         seconds = sum(result.seconds for result in ran)
-        rows.append(f"| `{file}` | {date} | {commit} | {said} | {seconds:.0f} |")
+        rows.append(f"| `{folder}` | {when} | {commits} | {said} | {seconds:.0f} |")
     return "\n".join(rows) + "\n"
 
 

@@ -118,7 +118,7 @@ def write(comparisons: Sequence[Comparison], path: Path) -> None:
 
 
 def markdown(comparisons: Sequence[Comparison]) -> str:
-    """The table as docs/validation.md keeps it."""
+    """The table in Markdown."""
     rows = [COLUMNS, ["---"] * len(COLUMNS), *_cells(comparisons)]
     table = "\n".join(map(_line, rows))
     birth = ", ".join(f"{name} {value}" for name, value in _birth().items())
