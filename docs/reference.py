@@ -1,7 +1,7 @@
 """Rewrite the pages that are read from the declarations, one for every kind.
 
 Keys of study files are in docs/keys, variables of result files in docs/hdf5.  The pages
-keys.md and hdf5.md list them between two marks.
+keys.md and hdf5.md list them between two marks, with what several kinds share.
 """
 
 from pathlib import Path
@@ -22,6 +22,7 @@ def written() -> dict[str, str]:
     result = {}
     for part, (tables, title) in PARTS.items():
         pages = tables()
+        shared = pages.pop("", "")
         for kind, text in pages.items():
             result[f"{part}/{kind}.md"] = f"# {title} {kind}\n\n{text}"
         links = "\n".join(f"* [{kind}]({part}/{kind}.md)" for kind in pages)
@@ -29,7 +30,8 @@ def written() -> dict[str, str]:
         before, _, rest = (DOCS / f"{part}.md").read_text("utf-8").partition(BEGIN)
         _, _, after = rest.partition(END)
         hidden = f"```{{toctree}}\n:hidden:\n\n{tree}\n```"
-        result[f"{part}.md"] = f"{before}{BEGIN}\n{links}\n\n{hidden}\n\n{END}{after}"
+        inner = "\n\n".join(filter(None, (links, hidden, shared.rstrip())))
+        result[f"{part}.md"] = f"{before}{BEGIN}\n{inner}\n\n{END}{after}"
     return result
 
 

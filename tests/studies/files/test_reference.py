@@ -1,16 +1,18 @@
 """The schema of study files and the tables of the documents hold what is declared."""
 
+import collections
 import copy
 import functools
 import importlib.util
 import json
 import pathlib
+import re
 from typing import Any
 
 import jsonschema
 import pytest
 
-from statmech_attn import studies
+from statmech_attn import kinds, studies
 from statmech_attn.storage import toml
 from statmech_attn.studies.files import reference, spec
 
@@ -112,6 +114,54 @@ def test_every_key_has_a_sentence():
         if not field.get("description", "").endswith(".")
     ]
     assert not silent
+
+
+def sections() -> dict[str, str]:
+    """Tables of keys by the title of their study."""
+    text = "\n".join(reference.keys().values())
+    return dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.M | re.S))
+
+
+def test_every_key_of_a_study_is_in_its_section_or_in_one_that_it_links():
+    schema, texts, links = reference.schema(), sections(), 0
+    for study in schema["oneOf"]:
+        text = texts[study["title"]]
+        elsewhere = dict(re.findall(r"`\[(\w+)\]` of \[([\w, -]+)\]\(", text))
+        links += len(elsewhere)
+        for path, _, _ in reference.fields(study, schema["$defs"]):
+            place = elsewhere.get(path.partition(".")[0])
+            assert f"\n| `{path}` |" in (texts[place] if place else text), path
+    assert links > 40
+
+
+def test_long_tables_of_keys_are_written_once():
+    tables = collections.Counter()
+    for text in sections().values():
+        rows = re.findall(r"^\| `(\w+)\.(.*)", text, re.M)
+        for name in {name for name, _ in rows}:
+            tables[name, *[row for x, row in rows if x == name]] += 1
+    often = {table for table, count in tables.items() if count > 1}
+    assert len(tables) > 40 and max(map(len, often)) <= reference.LINKED
+
+
+def test_every_variable_of_a_file_is_named_on_the_page_of_its_kind():
+    pages, count = reference.variables(), 0
+    for row in kinds.KINDS:
+        for variable in kinds.KINDS.part(row, "variables") or ():
+            quantity = variable.long_name.partition(": ")[0]
+            form = "{X}" + variable.name.removeprefix(quantity)
+            text, count = pages[row.name], count + 1
+            assert f"`{variable.name}`" in text or f"`{form}`" in text, variable.name
+    assert count > 500
+
+
+def test_variables_of_several_kinds_are_those_that_pages_name():
+    pages = reference.variables()
+    shared = re.findall(r"^\| (`.+?`) \|", pages.pop(""), re.M)
+    place = re.escape(reference.PLACE)
+    lists = re.findall(rf"\({place}\): (.*)\.", "\n".join(pages.values()))
+    assert {*", ".join(lists).split(", ")} == {*", ".join(shared).split(", ")}
+    assert len(shared) == len({*shared}) > 5 and len(lists) > 15
 
 
 def test_the_documents_hold_what_the_declarations_say():
