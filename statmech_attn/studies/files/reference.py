@@ -221,7 +221,7 @@ def _code(value: Any) -> str:
 
 FOLDED = "<details>\n<summary>Its variables</summary>\n\n"  # of a second table
 VARIABLES = "| variable | dimensions | units | symbol | |\n" + "| --- " * 5 + "|\n"
-COMMON = 4  # kinds whose files have a variable alike that is described for all of them
+COMMON = 3  # kinds whose files have a variable alike that is described for all of them
 SHARED, PLACE = "Of several kinds", "../hdf5.md#of-several-kinds"
 
 
