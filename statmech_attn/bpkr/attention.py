@@ -288,12 +288,13 @@ def attention_of(
     """
     nonlinear = heads_from_products([layer for layer in heads if layer is not None])
     x = check_inputs(x, nonlinear)
-    seen = np.ones((1, x.shape[2], x.shape[2]), bool)
+    read = np.ones((1, x.shape[2], x.shape[2]), bool)
     if real is not None:
-        seen = seen & np.asarray(real)[:, :, None]
+        read = read & np.asarray(real)[:, :, None]
     if causal:
-        seen = np.triu(seen)
-    matrix = lambda W: attention_matrix(x, jnp.asarray(W), jnp.asarray(seen))
+        read = np.triu(read)
+    seen = jnp.asarray(read, bool)
+    matrix = lambda W: attention_matrix(x, jnp.asarray(W, float), seen)
     layers = [
         None if layer is None else np.stack([matrix(W) for W in np.asarray(layer)])
         for layer in heads

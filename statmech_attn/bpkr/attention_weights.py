@@ -248,7 +248,7 @@ def _checked(omega: np.ndarray, real, number: int, queries: str) -> Array:
             stacklevel=3,
         )
         omega = omega / np.where(read, omega.sum(axis=2), 1.0)[:, :, None, :]
-    return jnp.asarray(omega)
+    return jnp.asarray(omega, float)
 
 
 def _off(omega: np.ndarray, read: np.ndarray) -> np.ndarray:

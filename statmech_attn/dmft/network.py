@@ -195,9 +195,9 @@ def network(patterns: Patterns, *, context: int) -> Network:
     positional = np.einsum("cj,kaj->cka", bits, patterns.positional) / n_bits
     changes = np.any(positional != positional[:1])
     return Network(
-        weighted=jnp.asarray(patterns.semantic * patterns.fractions),
-        output=jnp.asarray(patterns.semantic[0]),
-        positional=jnp.asarray(positional),
+        weighted=jnp.asarray(patterns.semantic * patterns.fractions, float),
+        output=jnp.asarray(patterns.semantic[0], float),
+        positional=jnp.asarray(positional, float),
         context=context,
         output_rank=int(np.linalg.matrix_rank(_gram(patterns))),
         code_period=context if changes else 1,
@@ -308,7 +308,7 @@ def parameters(beta, gamma, epsilon, redrawn=None) -> Parameters:
     # Arrays stay on their devices.
     of = jnp if any(isinstance(x, jax.Array) for x in values.values()) else np
     arrays = of.broadcast_arrays(*(of.asarray(x, float) for x in values.values()))
-    return Parameters(*map(jnp.asarray, arrays))
+    return Parameters(*jax.device_put(arrays))
 
 
 def _require_allowed(name: str, value: Float[np.ndarray, "..."]) -> None:

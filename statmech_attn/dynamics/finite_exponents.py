@@ -173,7 +173,7 @@ def _constant(x) -> Cell:
 def _bound(equation, inputs: list) -> list[np.ndarray]:
     """An operation carried out on other arrays."""
     with jax.ensure_compile_time_eval():
-        after = equation.primitive.bind(*map(jnp.asarray, inputs), **equation.params)
+        after = equation.primitive.bind(*jax.device_put(inputs), **equation.params)
     many = equation.primitive.multiple_results
     return [np.asarray(x) for x in (after if many else [after])]
 

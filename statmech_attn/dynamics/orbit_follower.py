@@ -216,4 +216,4 @@ class Follower:
 
 
 def _on_device(tree: PyTree) -> PyTree:
-    return jax.tree.map(jnp.asarray, tree)
+    return jax.device_put(tree)

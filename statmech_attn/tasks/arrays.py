@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -149,7 +149,7 @@ def _given(file: ArrayFile, readout, queries, skip, heads, classes) -> Given:
 
     def attended(end: str):
         xi = given.inputs(end, of_sets[end].rows, readout, queries)
-        return jnp.asarray(xi), jnp.asarray(of_sets[end].Y)
+        return jax.device_put((xi, of_sets[end].Y))
 
     train, sets = attended(""), {name: attended(end) for name, end in ends.items()}
     first, several = sets[FIRST], sets if len(sets) > 1 else {}

@@ -8,7 +8,6 @@ import inspect
 import pathlib
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
@@ -203,4 +202,4 @@ def on_device(table: dict[str, np.ndarray]) -> dict[str, jax.Array]:
         >>> on_device({"a": np.ones(2)})["a"].shape
         (2,)
     """
-    return jax.tree.map(jnp.asarray, table)
+    return jax.device_put(table)
