@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.head_scores import heads_axis
 from statmech_attn.plotting.registry import picture
 
@@ -60,7 +60,8 @@ def ablation(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     heads_axis(axis, dataset.attention_head.values)
     axis.set_ylabel("loss gained")
     sheet.legend()
-    sheet.note(f"$L = {float(dataset.loss):.3g}$ with all heads")
+    whole = f"$L = {float(dataset.loss):.3g}$ with all heads"
+    sheet.note(notes.joined(whole, notes.BARS))
     return sheet.figure
 
 
@@ -114,4 +115,5 @@ def greedy_pruning(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     heads_axis(axis, names)
     axis.set_xlabel("heads switched off up to this one")
     axis.set_ylabel("loss gained")
+    sheet.note(notes.BARS)
     return sheet.figure

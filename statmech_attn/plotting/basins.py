@@ -22,8 +22,6 @@ from statmech_attn.plotting.sheets import Given
 
 LETTERED = 0.07  # a cell wider than this share of the axis carries its period
 CURVES = 6
-SETS = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE)
-SETS += ("#72260C", "#0C0C8C", "#F2F2A5", "#0C0CF2", "#0C0C3F")
 SHARED = ("transient", "undetermined", "chaotic", "hyperchaotic")
 LEGEND = 14  # sets with an entry of their own
 PERIODS = 3  # of a set, in its entry
@@ -56,7 +54,7 @@ def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     sheet.legend(5)
     sheet.letters()
     cells = f"numbers: period in {many(dataset.period)}" if stack.texts else ""
-    sheet.note(notes.joined(cells, "bars: one standard error", _starts(dataset)))
+    sheet.note(notes.joined(cells, notes.BARS, _starts(dataset)))
     return sheet.figure
 
 
@@ -197,7 +195,7 @@ def set_colours(dataset: xr.Dataset) -> dict[int, str]:
         phases, [PHASES.index(phase) for phase in SHARED]
     )
     return {
-        int(number): SETS[i % len(SETS)]
+        int(number): style.ATTRACTOR_COLOURS[i % len(style.ATTRACTOR_COLOURS)]
         for i, number in enumerate(np.unique(numbers[certain]))
     }
 
@@ -296,10 +294,10 @@ def _with_errors(
             y,
             errors,
             fmt="o",
-            ms=2.5,
+            ms=3.5,
             mew=0,
             color=colour,
-            lw=0.8,
+            lw=1,
         )
     axis.set_ylim(-0.05, 1.05)
     axis.set_yticks([0, 0.5, 1])
@@ -313,10 +311,10 @@ def _mean_lifetimes(axis: Axes, dataset: xr.Dataset, name: str) -> None:
         1 / rate,
         error / rate**2,
         fmt="o",
-        ms=2.5,
+        ms=3.5,
         mew=0,
         color=style.BLACK,
-        lw=0.8,
+        lw=1,
     )
     if np.isfinite(rate).any():
         axis.set_yscale("log")

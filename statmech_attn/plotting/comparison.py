@@ -234,7 +234,8 @@ def agreement(
     bias.set_ylim(0, 1.15 * max(bias.get_ylim()[1], 1.5))
     sheet.letters()
     runs = f"{int(dataset.attrs['runs'])} runs"
-    sheet.note(notes.joined(runs, notes.network(dataset)))
+    bars = notes.BARS if produced else ""
+    sheet.note(notes.joined(runs, bars, notes.network(dataset)))
     return sheet.figure
 
 
@@ -443,6 +444,9 @@ def _against_n(axis: Axes, dataset: xr.Dataset, values: xr.DataArray, colours) -
     n = dataset.n_spins.values
     axis.set_xlim(n[0] / 2.5, n[-1] * 2.5)
     axis.yaxis.set_minor_formatter(NullFormatter())
+    low, high = axis.get_ylim()
+    if high < 100 * low:  # of more decades these have the names
+        style.log_ticks(axis.yaxis)
 
 
 def scientific(n: float) -> str:

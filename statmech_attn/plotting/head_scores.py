@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn import bpkr
-from statmech_attn.plotting import images, sheets, style
+from statmech_attn.plotting import images, notes, sheets, style
 from statmech_attn.plotting.registry import picture, temperatures, values_of
 
 
@@ -91,7 +91,7 @@ def head_scores(
     axis.set_ylim(0, None)
     axis.set_ylabel("head score")
     sheet.legend()
-    sheet.note(_note(dataset))
+    sheet.note(notes.joined(notes.BARS if known else "", _note(dataset)))
     return sheet.figure
 
 

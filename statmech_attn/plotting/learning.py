@@ -430,7 +430,7 @@ def finite_width(comparison: xr.Dataset, *, axes: Given = None) -> Figure:
     sheet.letters()
     others = ", ".join(f"{width:g}" for width in comparison.width.values[~resolved])
     words = f"(b) no difference is resolved at $N = {others}$" if others else ""
-    sheet.note(notes.joined(words, notes.task(comparison)))
+    sheet.note(notes.joined(notes.BARS, words, notes.task(comparison)))
     return sheet.figure
 
 

@@ -18,6 +18,7 @@ SYMBOLS = {
     "redrawn": r"\Delta",
 }
 
+BARS = "bars: one standard error"
 SIZES = {"n_train": "P", "n_test": r"P_\mathrm{test}"}
 
 

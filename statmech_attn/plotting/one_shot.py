@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.comparison import sampled_by
-from statmech_attn.plotting import images, sheets, style
+from statmech_attn.plotting import images, notes, sheets, style
 from statmech_attn.plotting.images import (
     chance_level,
     network_task,
@@ -137,7 +137,9 @@ def one_shot_accuracy(
         axis.set_ylabel("accuracy")
     sheet.legend(3)
     sheet.letters()
-    sheet.note(size_words(theories[0], len(theories)))
+    bands = "bands and bars: one standard error over trainings"
+    bands += ", of samples that of sampling" if posteriors else ""
+    sheet.note(notes.joined(bands, size_words(theories[0], len(theories))))
     return sheet.figure
 
 

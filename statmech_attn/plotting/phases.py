@@ -98,9 +98,9 @@ def phase_map(
     if after.any():
         rows, columns = np.nonzero(after)
         places = dataset[x].values[columns], dataset[y].values[rows]
-        axis.plot(
-            *places, ".", color=style.BLACK, ms=2, mew=0, label="after a transient"
-        )
+        size = style.dot(dataset.sizes[x], 1.2)
+        look: Any = {"color": style.BLACK, "mec": "white", "ms": size, "mew": size / 8}
+        axis.plot(*places, "o", **look, label="after a transient")
     if curves is not None:
         bifurcation_curves(curves, x=x, ax=axis)
         axis.set(xlim=cells[0][[0, -1]], ylim=cells[1][[0, -1]])

@@ -11,7 +11,7 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 
 from statmech_attn.dynamics import basins
-from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.labels import label, symbol
 from statmech_attn.plotting.registry import Pages, picture
 from statmech_attn.plotting.sheets import Given
@@ -47,7 +47,8 @@ def plane_basins(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     sheet = sheets.single(ax, 1.3 * style.SINGLE, 1.1 * style.SINGLE)
     (axis,) = sheet.axes
     colours = [
-        style.SERIES[k % len(style.SERIES)] for k in range(len(dataset.fraction))
+        style.ATTRACTOR_COLOURS[k % len(style.ATTRACTOR_COLOURS)]
+        for k in range(len(dataset.fraction))
     ]
     of_codes = [colour for _, colour in OTHERS.values()] + colours
     edges = np.arange(basins.DIVERGED, len(colours) + 1) - 0.5
@@ -124,5 +125,5 @@ def basin_borders(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     exponent.set_xlabel(label(dataset, name))
     sheet.legend()
     sheet.letters()
-    sheet.note("bars: one standard error")
+    sheet.note(notes.BARS)
     return sheet.figure

@@ -78,7 +78,7 @@ def pruned_heads(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     sheet.legend(4 if columns > 1 else 2)
     sheet.letters()
     heads = "numbers: layer.head" if _numbered(dataset) else ""
-    sheet.note("\n".join(filter(None, (heads, _note(dataset)))))
+    sheet.note(notes.joined(heads, _note(dataset)))
     return sheet.figure
 
 
@@ -111,16 +111,19 @@ def _drops_by_score(axis: Axes, one: xr.Dataset) -> None:
 def _name_heads(axis: Axes, names, scores, drops, errors) -> None:
     """Names of heads in turn above and below their bars, from the lowest score on.
 
-    A name that would meet the last one on its side stands a line farther out.
+    A name stands beyond the bars that it would meet, and a line farther out where it
+    would meet the last one on its side.
     """
     known = np.isfinite(scores) & np.isfinite(drops) & (len(names) <= NAMED)
     ordered = [i for i in np.argsort(scores) if known[i]]
     for rank, i in enumerate(ordered):
         side = 1 if rank % 2 else -1
         near = rank > 1 and scores[i] - scores[ordered[rank - 2]] < NAME_WIDTH
+        beside = known & (np.abs(scores - scores[i]) < NAME_WIDTH / 2)
+        end = (side * drops + errors)[beside].max()
         axis.annotate(
             names[i],
-            (scores[i], drops[i] + side * errors[i]),
+            (scores[i], side * end),
             xytext=(0, (9 if near else 2) * side),
             textcoords="offset points",
             fontsize=7,
@@ -314,7 +317,7 @@ def cumulative_pruning(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
         axis.set_ylabel("accuracy")
     sheet.legend(4)
     sheet.letters()
-    sheet.note(_note(dataset))
+    sheet.note(_note(dataset, "bars and bands"))
     return sheet.figure
 
 
@@ -386,11 +389,12 @@ def _on_the_first_set(dataset: xr.Dataset) -> str:
     return f" on {dataset.test_set.values[0]}" if dataset.test_set.size > 1 else ""
 
 
-def _note(dataset: xr.Dataset) -> str:
-    """How much data there is."""
+def _note(dataset: xr.Dataset, marks: str = "bars") -> str:
+    """What bars are, and how much data there is."""
+    bars, trainings = f"{marks}: one standard error", len(_computed(dataset))
     if images.are_shown(dataset):
-        return images.size_words(dataset, len(_computed(dataset)))
-    return notes.task(dataset)
+        return notes.joined(bars, images.size_words(dataset, trainings))
+    return notes.joined(bars, notes.task(dataset))
 
 
 def _look(order: str) -> tuple[str, str, str]:

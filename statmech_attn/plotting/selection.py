@@ -51,7 +51,7 @@ def evidence_and_validation(dataset: xr.Dataset, *, axes: Given = None) -> Figur
     sheet.axes[1].set_yscale("log")
     sheet.letters()
     sheet.legend(6)
-    sheet.note(notes.joined(*_agreement(dataset)))
+    sheet.note(notes.joined(notes.BARS, *_agreement(dataset)))
     return sheet.figure
 
 

@@ -77,14 +77,14 @@ class Sheet(NamedTuple):
             return
         for axis, letter in zip(self.axes, string.ascii_lowercase, strict=False):
             words = axis.get_title(loc="left")
-            axis.set_title(f"({letter})  {words}".rstrip(), loc="left", pad=2.5)
+            axis.set_title(f"({letter})  {words}".rstrip(), loc="left", pad=4)
 
     def note(self, words: str) -> None:
         """Small print below the panels, in lines no longer than the figure is wide."""
         if self.whole and words:
             letters = PER_INCH * self.figure.get_figwidth()
             lines = [in_lines(line, letters) for line in words.split("\n")]
-            self.figure.supxlabel("\n".join(lines), fontsize=8)
+            self.figure.supxlabel("\n".join(lines), fontsize=8, linespacing=1.0)
 
 
 def in_lines(words: str, letters: float) -> str:

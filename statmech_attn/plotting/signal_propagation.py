@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.sheets import Given
 
 
@@ -56,4 +56,5 @@ def signal_propagation(
         axis.margins(x=0.05)
     sheet.legend(of=slice(1))
     sheet.letters()
+    sheet.note(notes.BARS if sampled else "")
     return sheet.figure

@@ -58,8 +58,9 @@ def finite_size_collapse(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     sheet.letters()
     name = NAMES[dataset.attrs["bifurcation"]]
     place = rf"{name} at $\beta_c = {dataset.attrs['beta_c']:.6g}$"
-    runs, pale = f"{dataset.attrs['runs']} runs", "pale: outside the theory's limits"
-    sheet.note(notes.joined(place, runs, notes.network(dataset), pale))
+    bars = f"bars: one standard error of {dataset.attrs['runs']} runs"
+    pale = "pale: outside the theory's limits"
+    sheet.note(notes.joined(place, bars, notes.network(dataset), pale))
     return sheet.figure
 
 
@@ -106,9 +107,10 @@ def _times(axis: Axes, dataset: xr.Dataset) -> None:
     times = dataset.isel(quantity=0)
     axis.plot(dataset.n_spins, times.size_theory, **THEORY)
     axis.errorbar(
-        dataset.n_spins, times["size"], times.size_stderr, color=style.BLUE, **DOTS
+        dataset.n_spins, times["size"], times.size_stderr, color=style.BLACK, **DOTS
     )
     axis.set(yscale="log", title="at the fold", ylabel=r"$\tau$ (tokens)")
+    style.log_ticks(axis.yaxis)
     _against_spins(axis)
 
 

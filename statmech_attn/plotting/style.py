@@ -3,7 +3,7 @@
 Sizes are those of a printed page: a figure is drawn at the size at which it is read, so
 that a font size here is a font size there.  Colours are those of Okabe and Ito, which
 readers with any colour vision tell apart (tests/plotting/test_style.py measures it);
-phases also differ in lightness.
+phases also differ in lightness, and attractors have colours that no phase has.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,6 +52,8 @@ OPEN: dict[str, Any] = {  # markers with error bars
     "elinewidth": 0.8,
     "capsize": 1.5,
 }
+ATTRACTOR_COLOURS = ("#420089", "#A9A95E", "#875B2D", "#8C0077")  # of no phase
+ATTRACTOR_COLOURS += ("#B4F177", "#CCD9FF", "#492800", "#E7DDAA")
 PHASE_COLOURS = {
     "fixed": SKY,
     "periodic": BLUE,

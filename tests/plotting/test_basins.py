@@ -1,10 +1,12 @@
 """Basins, lifetimes and hysteresis as drawn."""
 
 import io
+import re
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from rich.console import Console
 
 from statmech_attn import plotting
@@ -35,6 +37,19 @@ def test_sets_are_named_with_their_periods(basins):
     assert any(text.startswith("set 0: period ") for text in words)
     colours = [patch.get_facecolor() for patch in legend.get_patches()]
     assert len(set(colours)) == len(colours)
+
+
+def test_an_attractor_has_the_colour_of_no_phase(basins, on_plane):
+    phases = {to_hex(colour) for colour in style.PHASE_COLOURS.values()}
+    for figure in (plotting.basin_fractions(basins), plotting.plane_basins(on_plane)):
+        (legend,) = figure.legends
+        pairs = zip(legend.get_texts(), legend.get_patches(), strict=True)
+        colours = [
+            to_hex(patch.get_facecolor())
+            for text, patch in pairs
+            if re.match(r"(set )?\d+: ", text.get_text())
+        ]
+        assert len(colours) > 1 and not phases.intersection(colours)
 
 
 def test_a_diagram_of_ones_own_map_has_the_figures_of_a_study():

@@ -108,12 +108,21 @@ def test_heads_stand_at_their_scores_and_what_they_cost_in_each_training(dataset
         assert axis.get_title(loc="right").endswith(f"{correlation:.2f}")
 
 
+def test_a_name_stands_beyond_the_bars_that_it_would_meet(dataset):
+    dataset.pruning_score.loc[{"order": "saddle"}] = 0.5 + 0.001 * np.arange(4)
+    one = dataset.isel(restart=0, test_set=0)
+    drops, errors = one.accuracy_drop, one.accuracy_drop_stderr
+    ends = {float((drops + errors).max()), float((drops - errors).min())}
+    assert {text.xy[1] for text in pruned_heads(dataset).axes[0].texts} == ends
+
+
 @pytest.mark.parametrize("draw", (pruned_heads, pruning_ranks, cumulative_pruning))
 def test_every_picture_states_its_data(dataset, draw):
-    *_, last = draw(dataset).get_supxlabel().split("\n")
-    assert last == (
+    words = draw(dataset).get_supxlabel().replace("\n", " ")
+    assert words.endswith(
         "77 training characters (published: 1028), $P = 50$, $N_0 = 192$, 2 trainings"
     )
+    assert words.count("one standard error") == 1
 
 
 def test_drops_are_averaged_at_equal_rank_of_the_score(dataset):

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
-from statmech_attn.plotting import basins, continuation, style
+from statmech_attn.plotting import continuation, style
 
 
 VISION = {
@@ -37,7 +37,10 @@ CURVES = ("fold", "period_doubling", "neimark_sacker")
 GROUPS = {  # colours, and the least difference of any two
     "phases": (style.PHASE_COLOURS.values(), 15),
     "series": (style.SERIES, 15),
-    "sets of a basin diagram": (basins.SETS, 15),
+    "attractors and phases": (
+        (*style.ATTRACTOR_COLOURS, *style.PHASE_COLOURS.values()),
+        15,
+    ),
     "curves of bifurcations": ([continuation.KINDS[kind][0] for kind in CURVES], 15),
     "samples over the phase ribbon": (
         (style.DOTS, style.PHASE_COLOURS["chaotic"], style.BLACK),
