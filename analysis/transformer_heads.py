@@ -512,6 +512,7 @@ def tables(make: Callable, depth: int, number: int, settings: Settings, folder: 
 # --- what all trainings say ---
 
 MEASURES = "all heads", "within layers"
+REACH = -0.7, 1.0  # of the correlations in the figure
 FILES = "scores", "correlations", "summary", "candidates"
 
 
@@ -591,25 +592,29 @@ def figure(means: pd.DataFrame, names: list[str]):
     """Mean rank correlations of some scores: a column for each task."""
     tasks = [task for task in means.task.unique() if task != "all"]
     sheet = sheets.sheet(
-        None, 2 * len(tasks), lambda: sheets.grid(style.DOUBLE, 5.2, 2, len(tasks))
+        None, 2 * len(tasks), lambda: sheets.grid(style.DOUBLE, 5.4, 2, len(tasks))
     )
     panels = zip(sheet.axes, itertools.product(MEASURES, tasks), strict=True)
     for number, (axis, (measure, task)) in enumerate(panels):
         of_panel = means[(means.task == task) & (means.measure == measure)]
         axis.axvline(0, color=style.GREY, lw=0.6)
+        between = np.arange(0.5, len(names) - 1)
+        axis.hlines(between, *REACH, color=style.PALE, lw=0.4, zorder=0)
         for place, depth in enumerate(of_panel.layers.unique()):
             rows = of_panel[of_panel.layers == depth].set_index("score").loc[names]
+            heights = np.arange(len(names)) + 0.3 * (place - 0.5)
+            look = {"ls": "none", "marker": "os"[place], "color": style.SERIES[place]}
             axis.errorbar(
                 rows["mean"],
-                np.arange(len(names)) + 0.3 * (place - 0.5),
+                heights,
                 xerr=rows["sem"],
-                fmt="os"[place],
-                color=style.SERIES[place],
                 label=f"{depth} layers",
-                **style.OPEN,
+                **(style.OPEN | look),
             )
+            clear = rows["significant"].to_numpy()
+            axis.plot(rows["mean"][clear], heights[clear], ms=3.4, zorder=3, **look)
         first = number % len(tasks) == 0
-        axis.set(xlim=(-0.7, 1), ylim=(len(names) - 0.5, -0.5))
+        axis.set(xlim=REACH, ylim=(len(names) - 0.5, -0.5))
         axis.set_title(task if number < len(tasks) else "")
         axis.set_xlabel("" if number < len(tasks) else "mean rank correlation")
         axis.set_yticks(range(len(names)), names if first else [])
@@ -617,6 +622,11 @@ def figure(means: pd.DataFrame, names: list[str]):
         if first:
             axis.set_ylabel(measure)
     sheet.legend()
+    sheet.letters()
+    sheet.note(
+        "bars: one standard error over trainings; filled: score in use that differs "
+        f"from 0 at {100 * LEVEL:g} % over all comparisons"
+    )
     return sheet.figure
 
 
