@@ -18,13 +18,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import NullLocator
 from saddle import random_problem
 
-from statmech_attn import bpkr, dmft, dynamics, plotting
+from statmech_attn import bpkr, dmft, dynamics
 from statmech_attn.batches import (
     batches,
     Compiled,
@@ -36,7 +35,7 @@ from statmech_attn.batches import (
 from statmech_attn.dynamics import frames, lyapunov
 from statmech_attn.dynamics.diagrams.points import Points
 from statmech_attn.montecarlo import simulate
-from statmech_attn.plotting.style import SERIES
+from statmech_attn.plotting import sheets, style
 
 
 ROUNDS = 2
@@ -59,6 +58,20 @@ WORDS = {
     "spins": "spins $N$",
     "examples": "examples $P$",
     "paths": r"paths $|\Pi|$",
+}
+LOOKS = {  # place in the colours and markers; what all panels share has one
+    "plain": 0,
+    "4 exponents": 1,
+    "all": 1,
+    "pushes": 2,
+    "Gram–Schmidt": 3,
+    "spins": 0,
+    "collapsed": 1,
+    "uniform numbers": 2,
+    "solution": 0,
+    "inverse of K + T": 1,
+    "curvature": 2,
+    "eigenvalues": 3,
 }
 
 Run = Callable[[int], object]  # of a number of repetitions
@@ -106,6 +119,12 @@ def slope(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]
     exponent = (x * y).sum() / (x**2).sum()
     rest = y - y.mean() - exponent * x
     return exponent, float(np.sqrt((rest**2).sum() / (len(x) - 2) / (x**2).sum()))
+
+
+def fitted(exponent: float, error: float) -> str:
+    """An exponent with its error, to two places."""
+    value = round(exponent, 2) + 0.0  # no minus sign of nothing
+    return f"{value:.2f} ± " + (f"{error:.2f}" if error >= 0.005 else "< 0.01")
 
 
 # The map
@@ -202,7 +221,7 @@ def curves_of_dimension():
         ("plain", advance),
         ("4 exponents", with_exponents(4, 1)),
         ("pushes", pushes(4)),
-        ("Gram-Schmidt", orthonormalisations(4)),
+        ("Gram–Schmidt", orthonormalisations(4)),
     ):
         yield Curve(
             "dimension", job, sizes, [of(function, net) for net in networks], STEPS
@@ -215,7 +234,7 @@ def curves_of_exponents():
     for job, make in (
         ("all", lambda k: with_exponents(k, 1)),
         ("pushes", pushes),
-        ("Gram-Schmidt", orthonormalisations),
+        ("Gram–Schmidt", orthonormalisations),
     ):
         runs = [of(make(k)) for k in EXPONENTS]
         yield Curve("exponents", job, EXPONENTS, runs, STEPS)
@@ -337,7 +356,7 @@ def row(curve: Curve, seconds: np.ndarray) -> None:
     fits = []
     for part in (slice(None), slice(min(half, len(curve.sizes) - 3), None)):
         exponent, error = slope(curve.sizes[part], seconds[part])
-        fits.append(f"{exponent:.2f} ± {error:.2f}")
+        fits.append(fitted(exponent, error))
     print(
         f"| {curve.size} | {curve.job} | {curve.sizes[0]} – {curve.sizes[-1]} | "
         f"{1e6 * seconds[0]:.3g} – {1e6 * seconds[-1]:.3g} | {' | '.join(fits)} |",
@@ -365,39 +384,50 @@ def cores() -> None:
         print(f"| {count} | {wall:.2f} | {used:.2f} |", flush=True)
 
 
+@style.styled
 def draw(curves: Sequence[tuple[Curve, np.ndarray]], path: str) -> None:
-    with plt.rc_context(plotting.SETTINGS):
-        figure, panels = plt.subplots(
-            2, 3, figsize=(plotting.DOUBLE, 4.6), layout="constrained"
-        )
-        sizes = dict.fromkeys(curve.size for curve, _ in curves)
-        for panel, size in zip(panels.flat, sizes, strict=False):
-            draw_panel(panel, size, [pair for pair in curves if pair[0].size == size])
-        for panel in panels[:, 0]:
-            panel.set_ylabel("processor time (s)")
-        figure.savefig(path, dpi=200)
+    sizes = list(dict.fromkeys(curve.size for curve, _ in curves))
+    rows, count = -(-len(sizes) // 3), len(sizes)
+    make = lambda: sheets.grid(style.DOUBLE, 2.8 * rows, rows, min(count, 3), count)
+    sheet = sheets.sheet(None, count, make)
+    for panel, size in zip(sheet.axes, sizes, strict=True):
+        draw_panel(panel, size, [pair for pair in curves if pair[0].size == size])
+    for panel in sheet.axes[::3]:
+        panel.set_ylabel("processor time (s)")
+    sheet.letters()
+    lines = "lines: power laws of the upper half of the sizes, with their exponents"
+    sheet.note(f"time of a step, or of what is named; {lines}")
+    sheet.figure.savefig(path, dpi=style.PNG_DPI)
 
 
 def draw_panel(
     panel: Axes, size: str, curves: Sequence[tuple[Curve, np.ndarray]]
 ) -> None:
     """Times with the fit to the upper half of the sizes."""
-    for (curve, seconds), colour in zip(curves, SERIES, strict=False):
+    for curve, seconds in curves:
+        place = LOOKS[curve.job]
+        colour, marker = style.SERIES[place], "os^v"[place]
         x = np.asarray(curve.sizes, float)
         upper = slice(min(len(x) // 2, len(x) - 3), None)
         exponent, error = slope(x[upper], seconds[upper])
-        label = f"{curve.job}: {exponent:.2f}({round(100 * error)})"
-        panel.loglog(x, seconds, "o", color=colour, label=label)
+        words = fitted(exponent, error).replace("±", r"\pm")
+        panel.plot(x, seconds, marker, color=colour, label=f"{curve.job}: ${words}$")
         middle = np.exp(np.log(x[upper]).mean()), np.exp(np.log(seconds[upper]).mean())
-        panel.loglog(
+        panel.plot(
             x[upper], middle[1] * (x[upper] / middle[0]) ** exponent, color=colour
         )
-    panel.set_xlabel(WORDS[size])
-    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.set(xscale="log", yscale="log", xlabel=WORDS[size])
+    if size != "spins":  # which are powers of ten
+        panel.set_xticks(x, [f"{n:g}" for n in x])
+        panel.xaxis.set_minor_locator(NullLocator())
     panel.margins(0.06)
-    low, high = panel.get_ylim()
-    panel.set_ylim(low, high * (high / low) ** (0.17 * len(curves)))
-    panel.legend(loc="upper left", handletextpad=0.2)
+    panel.legend(
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        borderaxespad=0.2,
+        handletextpad=0.2,
+        labelspacing=0.3,
+    )
 
 
 def main() -> None:
