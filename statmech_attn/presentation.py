@@ -52,8 +52,8 @@ def quantity(value: Any, error: Any = math.nan) -> str:
         return f"{number:.{DIGITS}g}"
     error = float(f"{error:.1g}")
     place = -math.floor(math.log10(error))
-    rounded = f"{round(number, place):.{max(place, 0)}f}"
-    if not PLAIN[0] <= size < PLAIN[1] and number:
+    rounded = f"{round(number, place) + 0.0:.{max(place, 0)}f}"  # no minus sign of 0
+    if not PLAIN[0] <= max(size, -place) < PLAIN[1] and number:
         rounded = f"{number:.{max(size + place, 0)}e}"
     return f"{rounded} ± {error:g}"
 

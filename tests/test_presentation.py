@@ -197,6 +197,7 @@ def test_results_print_short_and_say_their_numbers(result, words):
         (2.0, 0.0, "2"),
         (1.0, 6e-17, "1"),  # rounding of values that are all the same
         (0.5, 0.2, "0.5 ± 0.2"),
+        (-0.0008, 0.1, "0.0 ± 0.1"),
     ],
 )
 def test_a_number_has_the_digits_that_its_error_leaves(value, error, text):

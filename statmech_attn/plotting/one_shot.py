@@ -137,9 +137,10 @@ def one_shot_accuracy(
         axis.set_ylabel("accuracy")
     sheet.legend(3)
     sheet.letters()
-    bands = "bands and bars: one standard error over trainings"
-    bands += ", of samples that of sampling" if posteriors else ""
-    sheet.note(notes.joined(bands, size_words(theories[0], len(theories))))
+    several = "bands and bars: one standard error over trainings"
+    bands = [several] * (len(theories) > 1)
+    bands += ["bars of samples: errors of sampling"] * bool(posteriors)
+    sheet.note(notes.joined(*bands, size_words(theories[0], len(theories))))
     return sheet.figure
 
 

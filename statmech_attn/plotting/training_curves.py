@@ -77,14 +77,15 @@ def _accuracies(axis: Axes, dataset: xr.Dataset) -> None:
 
 
 def _runs(dataset: xr.Dataset) -> Iterator[tuple[xr.Dataset, str]]:
-    """Every restart with its colour."""
-    for number in range(dataset.sizes["restart"]):
-        run = dataset.isel(restart=number)
-        yield run, style.SERIES[number % len(style.SERIES)]
+    """Every restart with its colour; of more than there are colours all are grey."""
+    count = dataset.sizes["restart"]
+    few = count <= len(style.SERIES)
+    for number in range(count):
+        yield dataset.isel(restart=number), style.SERIES[number] if few else style.DARK
 
 
 def _entries(axis: Axes, dataset: xr.Dataset) -> None:
-    """Legend entries of lines and, unless they share colours, of restarts."""
+    """Legend entries of lines and, unless they are grey, of restarts."""
     looks: dict[str, dict[str, Any]] = {
         "training tasks": {"color": style.BLACK},
         "validation tasks": {"color": style.BLACK, "ls": DASHED, "lw": 0.6},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from statmech_attn.plotting import learning_curves
+from statmech_attn.plotting import learning_curves, style
 
 
 STEPS = np.arange(0, 500, 50)
@@ -51,3 +51,12 @@ def test_the_caption_counts_the_trainings_that_are_drawn():
     (legend,) = figure.legends
     names = [text.get_text() for text in legend.get_texts()]
     assert names[-2:] == ["restart 0", "restart 2"]
+
+
+def test_trainings_that_are_more_than_the_colours_are_grey_and_not_named():
+    figure = learning_curves(trainings(*np.linspace(0.6, 0.9, 7)))
+    (legend,) = figure.legends
+    assert not any("restart" in text.get_text() for text in legend.get_texts())
+    for axis in figure.axes:
+        curves = [line for line in axis.lines if len(line.get_ydata()) > 2]
+        assert {line.get_color() for line in curves} == {style.DARK}
