@@ -142,7 +142,7 @@ def panels(measured: dict[str, xr.Dataset]):
         axes[0].set_title(name)
     sheet.legend(of=slice(1))
     sheet.letters()
-    sheet.note("pale: outside the limits of the theory")
+    sheet.note("bars: one standard error; pale: outside the limits of the theory")
     return sheet.figure
 
 

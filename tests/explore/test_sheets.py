@@ -323,6 +323,7 @@ def test_shares_of_basins_add_up():
     (layer,) = overlays.basins(dataset, ("beta",))
     settled, chaotic = layer["cells"][2]["parts"]
     assert settled["colour"] == layer["cells"][0]["parts"][0]["colour"], "of set 0"
+    assert settled["colour"] == style.ATTRACTOR_COLOURS[0]
     assert (chaotic["set"], chaotic["colour"]) == ("chaotic", style.VERMILION)
 
 
