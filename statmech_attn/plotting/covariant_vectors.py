@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from statmech_attn.labels import unit_of
 from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting.exponents import colour
 from statmech_attn.plotting.labels import label, worded
 from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given
@@ -49,12 +50,12 @@ def _states(axis: Axes, dataset: xr.Dataset) -> None:
     angles = dataset.angle.values[:: int(dataset.piece_steps)]
     level = np.digitize(angles, EDGES)
     colours = mpl.colormaps["cividis"](np.linspace(0, 1, len(EDGES) + 1))
-    for number, colour in reversed(list(enumerate(colours))):  # small ones on top
+    for number, shade in reversed(list(enumerate(colours))):  # small ones on top
         low, high = (0, *EDGES)[number], (*EDGES, np.pi / 2)[number]
         axis.plot(
             *states[level == number, :2].T,
             ".",
-            color=colour,
+            color=shade,
             ms=1.8,
             mew=0,
             label=rf"$\theta$ from {low:g} to {high:.3g}",
@@ -108,22 +109,23 @@ def angle_quantiles(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     exponents, angles = sheet.axes
     values = dataset[name].values
     look = {"marker": "o", "ms": 2.5, "lw": 0.9}
-    for growth in dataset.covariant_exponent.values.T:
-        exponents.plot(values, growth, color=style.BLUE, **look)
+    for i, growth in enumerate(dataset.covariant_exponent.values.T):
+        words = rf"$\lambda_{{{i + 1}}}$"
+        exponents.plot(values, growth, color=colour(i), label=words, **look)
     exponents.axhline(0, color=style.BLACK, lw=0.7)
     unit = unit_of(dataset.covariant_exponent.attrs)
     exponents.set_ylabel(worded("exponents", "λ_i", unit))
     colours = mpl.colormaps["cividis"](np.linspace(0, 0.9, dataset.sizes["share"] + 1))
     angles.plot(values, dataset.smallest_angle, color=colours[0], label="least", **look)
     quantiles = zip(colours[1:], dataset.share.values, dataset.angle_quantile.values.T)
-    for colour, share, quantile in quantiles:
-        angles.plot(values, quantile, color=colour, label=f"{100 * share:g} %", **look)
+    for shade, share, quantile in quantiles:
+        angles.plot(values, quantile, color=shade, label=f"{100 * share:g} %", **look)
     angles.set_yscale("log")
     angles.set_ylabel(worded("smallest angle", "θ", "rad"))
     angles.set_xlabel(label(dataset, name))
     for axis in sheet.axes:
         axis.margins(x=0.02)
-    sheet.legend(of=slice(1, 2))
+    sheet.legend()
     sheet.letters()
     sheet.note("lines of (b): this share of the steps has a smaller angle")
     return sheet.figure

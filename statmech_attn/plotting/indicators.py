@@ -96,7 +96,9 @@ def finite_series(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     sheet.legend(of=slice(1))
     sheet.letters()
     bars = "bars: one standard error of the mean over runs"
-    sheet.note(notes.joined(bars, notes.network(dataset)))
+    few = "no $D_2$ where too few samples are close"
+    none = few if dataset.dimension_series.isnull().any() else ""
+    sheet.note(notes.joined(bars, none, notes.network(dataset)))
     return sheet.figure
 
 

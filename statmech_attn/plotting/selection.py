@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.registry import picture
 from statmech_attn.plotting.sheets import Given
+from statmech_attn.presentation import quantity
 
 
 MARKERS = "osv^D"
@@ -49,6 +50,7 @@ def evidence_and_validation(dataset: xr.Dataset, *, axes: Given = None) -> Figur
         axis.set_ylabel(words)
         axis.margins(0.05, 0.08)
     sheet.axes[1].set_yscale("log")
+    style.log_ticks(sheet.axes[1].yaxis)
     sheet.letters()
     sheet.legend(6)
     sheet.note(notes.joined(notes.BARS, *_agreement(dataset)))
@@ -87,8 +89,7 @@ def _ring(axis: Axes, dataset: xr.Dataset, name: str, along: str, choice: str) -
 
 
 def _agreement(dataset: xr.Dataset) -> list[str]:
-    excess, error = float(dataset.excess), float(dataset.excess_stderr)
-    above = f"{excess:.2g} ± {error:.1g} above the least"
+    above = f"{quantity(dataset.excess, dataset.excess_stderr)} above the least"
     words = [f"validation error at the evidence's choice: {above}"]
     if np.isfinite(correlation := float(dataset.rank_correlation)):
         shown = f"{correlation:.2f}".replace("-", "\N{MINUS SIGN}")

@@ -91,6 +91,19 @@ def test_agreement_draws_thresholds_and_guides(agreeing):
     assert bias.get_ylim()[0] == 0 and "sampling error" in bias.get_ylabel()
 
 
+@pytest.mark.parametrize("widest", (900, 9e8))
+def test_spreads_of_less_than_two_decades_have_numbers_between(agreeing, widest):
+    n = np.geomspace(100, widest, agreeing.sizes["n_spins"])
+    spread = plotting.agreement(agreeing.assign_coords(n_spins=n)).axes[1]
+    low, high = spread.get_ylim()
+    shown = [
+        label.get_text()
+        for label in spread.get_yticklabels()
+        if label.get_text() and low <= label.get_position()[1] <= high
+    ]
+    assert len(shown) >= 2 and ("0.05" in shown) == (widest < 1e4)
+
+
 def test_entropy_production_has_a_panel_with_the_power_of_a_resolved_bias(agreeing):
     """An N without steps that are compared counts for time averages."""
     agreeing = agreeing.copy(deep=True)

@@ -6,6 +6,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from statmech_attn import plotting
+from statmech_attn.plotting import exponents
 from statmech_attn.plotting.exponents import draw_spectrum, round_up
 
 
@@ -105,3 +106,10 @@ def test_running_averages_name_only_exponents_that_have_one(measured):
 @pytest.mark.parametrize("x, expected", [(0.13, 0.2), (0.2, 0.2), (6.0, 10.0)])
 def test_thresholds_are_round_numbers(x, expected):
     assert round_up(x) == pytest.approx(expected)
+
+
+def test_exponents_of_covariant_vectors_have_the_colours_of_all_exponents(along_angles):
+    figure = plotting.angle_quantiles(along_angles)
+    named = {str(line.get_label()): line.get_color() for line in figure.axes[0].lines}
+    shown = [named[rf"$\lambda_{{{i + 1}}}$"] for i in range(2)]
+    assert shown == [exponents.colour(i) for i in range(2)]

@@ -225,7 +225,7 @@ def test_rings_are_at_the_choices_of_evidence_and_validation(selected):
         chosen = selected[name].isel(width=place, temperature=1)
         assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (0.1, float(chosen))
     (note,) = [t.get_text() for t in figure.texts if "rank" in t.get_text()]
-    assert "0.1 ± 0.03 above the least" in note and note.endswith(
+    assert "0.10 ± 0.03 above the least" in note and note.endswith(
         "rank correlation 0.50"
     )
 
