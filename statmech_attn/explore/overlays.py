@@ -26,7 +26,7 @@ from statmech_attn.plotting.continuation import (
 
 
 Layer = dict[str, Any]
-UPWARD, DOWNWARD = "#0072B2", "#D55E00"
+UPWARD, DOWNWARD = "#8A3FE0", "#E69F00"  # of no phase
 
 
 def over(file: File, others: Sequence[ServedFile]) -> list[dict[str, Any]]:
