@@ -341,7 +341,7 @@ def test_every_picture_states_its_data(theories, sampled, trained):
     pictures = dict(plotting.one_shot_pictures(theories, [sampled], trained))
     assert set(pictures) == {"accuracy", "order_parameters", "alignment"}
     for name, figure in pictures.items():
-        words = figure.get_supxlabel()
+        words = figure.get_supxlabel().replace("\n", " ")
         assert "179 training characters (published: 1028), " in words
         assert ("one standard error" in words) == (name == "accuracy")
         assert f"$P = {P}$" in words and f"$N_0 = {N_0}$" in words
