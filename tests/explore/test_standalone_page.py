@@ -198,11 +198,13 @@ def test_what_is_no_result_is_one_line(tmp_path, monkeypatch):
 def test_without_a_browser_the_address_is_told(line, tmp_path, monkeypatch):
     pytest.importorskip("uvicorn")
     from statmech_attn.explore import Explorer
+    from statmech_attn.explore.live import Live
 
     path = tmp_path / "scan[1].h5"
     path.write_bytes(line.read_bytes())
     monkeypatch.setattr("webbrowser.open", lambda address: False)
     monkeypatch.setattr(Explorer, "wait", lambda self: None)
+    monkeypatch.setattr(Live, "warm", lambda self: None)  # compiled for a click
     done = CliRunner().invoke(cli.app, ["explore", str(path)])
     assert done.exit_code == 0 and "the page is at http://127.0.0.1:" in done.output
     assert "no browser could be started: open this address in one" in done.output

@@ -63,7 +63,7 @@ def spinodal():
 
 def spins(model, seed=0, law=None, **how):
     net, patterns, own, parameters = model
-    names = {"runs", "samples", "horizon"} & how.keys()
+    names = {"runs", "samples", "duration", "warmup", "horizon"} & how.keys()
     sampling = montecarlo.CriticalSampling(**{name: how.pop(name) for name in names})
     return montecarlo.FiniteSizes(
         jax.random.key(seed),
@@ -98,7 +98,8 @@ def test_spins_have_the_law_and_its_exponents(sign):
 def test_few_spins_have_the_exact_law_that_is_not_the_theory():
     """Peretto's law of Little's model at 10^3 spins, where the theory is 5 % off."""
     n = 1000
-    found = spins(little(), n_spins=[n], distances=[0.0], runs=200).compute()
+    how = {"distances": [0.0], "runs": 64, "samples": 1200, "duration": 60.0}
+    found = spins(little(), n_spins=[n], **how).compute()
     k = np.arange(n + 1)
     x = 2 * k / n - 1
     log = -gammaln(k + 1) - gammaln(n - k + 1) + n * np.log(np.cosh(x))
@@ -140,7 +141,8 @@ def test_states_that_stay_are_no_passages():
 
 def test_no_bit_depends_on_the_chunks(tmp_path):
     """Nor on whether a file was there; another key has other numbers."""
-    how = {"distances": [0.0, 1.0], "runs": 8, "samples": 20}
+    how = {"distances": [0.0, 1.0], "runs": 64, "samples": 10}
+    how |= {"duration": 2.0, "warmup": 1.0}
     points = lambda: spins(little(), n_spins=[10**4, 10**5], **how)
     whole = points().compute()
     for count in (1, 3):
@@ -157,7 +159,8 @@ def test_outside_the_limits_there_is_no_theory():
     """With a number of spins that is too small at a distance, or everywhere."""
     law = little()[2]
     n = int(2 * law.least_spins)
-    found = spins(little(), n_spins=[n], distances=[0.0, 4.0], runs=2).compute()
+    how = {"distances": [0.0, 4.0], "runs": 64, "samples": 20}
+    found = spins(little(), n_spins=[n], **how).compute()
     assert (
         np.isfinite(found.mean_square).all() and np.isfinite(found.curve_theory).all()
     )

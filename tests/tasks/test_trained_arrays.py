@@ -157,8 +157,8 @@ def test_what_does_not_fit_is_one_line(example, load, change, options, words):
 
 
 @pytest.fixture(scope="module")
-def of_many_paths():
-    """Three layers of two heads, of which one path tells the label."""
+def of_many_paths(tmp_path_factory):
+    """Three layers of two heads, of which one path tells the label, and the best."""
     random = np.random.default_rng(8)
     x = random.normal(size=(400, 4, 5))
     attention = random.dirichlet(np.full(5, 0.05), (3, 2, 400, 5)).swapaxes(3, 4)
@@ -168,7 +168,11 @@ def of_many_paths():
         hidden.append(read)
     arrays = {f"attention_{layer}": omega for layer, omega in enumerate(attention, 1)}
     arrays |= {"x": x, "Y": np.sign(read[:, 0, -1])}
-    return arrays, {"hidden_2": hidden[1], "hidden_3": hidden[2]}
+    np.savez(path := tmp_path_factory.mktemp("paths") / "mine.npz", **arrays)
+    whole = trained_arrays.load_scored(path).problem(temperature=0.1).solve()
+    scores = enumerate(whole.head_scores(), 1)
+    best = [f"{layer}.{1 + int(s.argmax())}" for layer, s in scores]
+    return arrays, {"hidden_2": hidden[1], "hidden_3": hidden[2]}, best
 
 
 @pytest.mark.parametrize("with_states", (False, True))
@@ -176,12 +180,7 @@ def test_heads_of_too_many_paths_are_chosen_as_the_whole_theory_does(
     of_many_paths, load, with_states
 ):
     """As many as memory has room for; the best of a layer are those of all paths."""
-    arrays, states = of_many_paths
-    whole = load(arrays).problem(temperature=0.1).solve()
-    best = [
-        f"{layer}.{1 + int(s.argmax())}"
-        for layer, s in enumerate(whole.head_scores(), 1)
-    ]
+    arrays, states, best = of_many_paths
     assert best == ["1.2", "2.2", "3.1"]
     limit = 3 * 2**16
     most = bpkr.most_paths(400, 4, 1, limit)

@@ -18,6 +18,7 @@ from statmech_attn.training import (
     Minibatches,
     outputs,
     RUNNING,
+    stochastic,
     StochasticTrainer,
     token_codes,
     VANISHED,
@@ -55,8 +56,8 @@ def start(seed=0):
     return initial(jax.random.key(seed), gain=3**0.5, **sizes)
 
 
-def scaled(factor):
-    return jax.tree.map(lambda w: factor * w, start())
+def scaled(factor, weights):
+    return jax.tree.map(lambda w: factor * w, weights)
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +119,9 @@ def test_the_records_are_of_the_validation_classes(found):
         assert getattr(found, name)[best] == pytest.approx(value, rel=1e-5)
 
 
-def test_a_step_takes_the_gradient_of_all_its_tasks():
+def test_a_step_takes_the_gradient_of_all_its_tasks(monkeypatch):
     """In pieces, from patches of one channel; by `outputs` of whole sequences."""
+    monkeypatch.setattr(stochastic, "Compiled", lambda *program, **how: None)
     setting = replace(SETTING, channels=3)
     codes = jax.tree.map(np.float32, one_shot.codes(setting))
     patches = ClassPatches(drawings(40, 1), drawings(20, 2), token_codes(codes))
@@ -128,10 +130,10 @@ def test_a_step_takes_the_gradient_of_all_its_tasks():
     several = StochasticTrainer(CHOICES, patches, network, jax.random.key(5))
     assert CHOICES.batch == 4 * several._piece
     chosen = one_shot.choose(KEY, n_classes=40, n_drawings=6, examples=CHOICES.batch)
-    loss, gradient = several._gradient(patches, network, chosen)
+    loss, gradient = jax.jit(several._gradient)(patches, network, chosen)
     x, y = one_shot.sequences(jnp.tile(patches.train, 3), chosen, codes)
     whole = lambda network: ((outputs(network, x) - y) ** 2).mean()
-    expected_loss, expected = jax.value_and_grad(whole)(network)
+    expected_loss, expected = jax.jit(jax.value_and_grad(whole))(network)
     assert float(loss) == pytest.approx(float(expected_loss), rel=1e-6)
     for part, exact in zip(*map(jax.tree.leaves, (gradient, expected)), strict=True):
         # Sums of some thousand terms in float32, of either sign.
@@ -200,13 +202,20 @@ def test_every_step_draws_drawings_order_and_labels_anew(used):
     assert len(deviations) == 20 and np.abs(deviations).max() < 4.1
 
 
-def test_weight_decay_is_a_part_of_the_gradient(trainer):
+@pytest.fixture(scope="module")
+def small():
+    """The same of a small network, which compiles faster."""
+    patches = ClassPatches(drawings(12, 1), drawings(8, 2), token_codes(CODES))
+    return StochasticTrainer(CHOICES, patches, faint(1.0), jax.random.key(5))
+
+
+def test_weight_decay_is_a_part_of_the_gradient(small):
     """Without readout nothing but the decay moves a weight: by the whole rate."""
-    none = scaled(0.0)
-    silent = start()._replace(V=none.V, a=none.a)
-    state, _ = trainer.start(KEY, silent)
+    none = scaled(0.0, faint(1.0))
+    silent = faint(1.0)._replace(V=none.V, a=none.a)
+    state, _ = small.start(KEY, silent)
     last = eqx.tree_at(lambda s: s.steps, state, jnp.asarray(CHOICES.steps - 1))
-    after, _ = trainer.advance(last)
+    after, _ = small.advance(last)
     assert after.steps == CHOICES.steps
     for before, moved in zip(
         jax.tree.leaves(silent), jax.tree.leaves(after.weights), strict=True
@@ -217,17 +226,17 @@ def test_weight_decay_is_a_part_of_the_gradient(trainer):
         np.testing.assert_allclose(before - moved, expected, atol=1e-6)
 
 
-def test_a_network_without_outputs_has_vanished(trainer):
+def test_a_network_without_outputs_has_vanished(small):
     """No weights at all are a saddle of the loss: f = 0, L = 1."""
-    found = trained(trainer, scaled(0.0))
+    found = trained(small, scaled(0.0, faint(1.0)))
     assert found.result == VANISHED and found.steps == CHOICES.patience
     assert (found.output_rms == 0).all() and (found.loss == 1).all()
     assert (found.accuracy == 0).all() and found.best_step == 0
     assert all((w == 0).all() for w in jax.tree.leaves(found.weights))
 
 
-def test_weights_that_overflow_are_told(trainer):
-    found = trained(trainer, scaled(1e12))
+def test_weights_that_overflow_are_told(small):
+    found = trained(small, scaled(1e12, faint(1.0)))
     assert found.result == DIVERGED and found.steps < CHOICES.steps
     assert np.isnan(found.loss[1:]).all() and np.isnan(found.accuracy[1:]).all()
 
@@ -239,7 +248,7 @@ def test_a_late_divergence_keeps_the_records_before_it(trainer, found, monkeypat
     def overflowing(state):
         """In the second block."""
         factor = 1e12 if state.steps == 100 else 1
-        large = jax.tree.map(lambda w: factor * w, state.weights)
+        large = scaled(factor, state.weights)
         return advance(eqx.tree_at(lambda s: s.weights, state, large))
 
     monkeypatch.setattr(trainer, "advance", overflowing)
