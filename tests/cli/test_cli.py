@@ -18,11 +18,10 @@ kind = "trajectory"
 beta = [0.5, 1.4]
 [run]
 start = "token"
-steps = 30
+steps = 5
 noise = true
 """
 BIFURCATION = """
-# A scan.
 kind = "bifurcation"
 [network]
 patterns = "poclopez-pe2"
@@ -36,6 +35,20 @@ max_doublings = 1
 section_samples = 16
 strobe_samples = 8
 """
+LOGISTIC = """
+# A scan.
+kind = "bifurcation"
+[system]
+function = "logistic.py:step"
+initial = 0.3
+[parameters]
+a = { start = 3.2, stop = 4.0, num = 5 }
+[run]
+transient = 100
+steps = 512
+exponents = 1
+extend = false
+"""
 MONTE_CARLO = """
 kind = "monte-carlo"
 [parameters]
@@ -43,21 +56,32 @@ beta = [0.5, 1.4]
 [run]
 start = "token"
 n_spins = [3000, 30000]
-runs = 40
-steps = 30
+runs = 20
+steps = 5
 seed = 3
 """
 
 
 @pytest.fixture(scope="module")
 def folder(call, tmp_path_factory):
-    """One file of every kind, made by the command line."""
+    """Files of theory and simulation, and of a map, made by the command line."""
     folder = tmp_path_factory.mktemp("cli")
-    texts = {"theory": TRAJECTORY, "scan": BIFURCATION, "simulation": MONTE_CARLO}
+    (folder / "logistic.py").write_text(
+        "def step(x, p):\n    return p['a'] * x * (1 - x)\n"
+    )
+    texts = {"theory": TRAJECTORY, "simulation": MONTE_CARLO, "logistic": LOGISTIC}
     for name, text in texts.items():
         (folder / f"{name}.toml").write_text(text)
         call("run", folder / f"{name}.toml", "-o", folder / f"{name}.h5")
+    (folder / "scan.toml").write_text(BIFURCATION)
     return folder
+
+
+@pytest.fixture(scope="module")
+def scan(call, folder):
+    """A scan of a network."""
+    call("run", folder / "scan.toml", "-o", folder / "scan.h5")
+    return folder / "scan.h5"
 
 
 def opened(path):
@@ -66,13 +90,13 @@ def opened(path):
 
 
 @pytest.mark.slow
-def test_the_compiler_is_said_before_and_after_a_run(call, folder):
+def test_the_compiler_is_said_before_and_after_a_run(call, folder, scan):
     pytest.importorskip("llvmlite", exc_type=ImportError)
     why = "(native programs can be made of this system)"
     assert (
         f"compiler: llvm {why}" in call("run", folder / "scan.toml", "--dry-run").stdout
     )
-    assert f"llvm {why}" in call("info", folder / "scan.h5").stdout
+    assert f"llvm {why}" in call("info", scan).stdout
     by_name = call(
         "run", folder / "scan.toml", "--dry-run", "--set", "run.compiler=xla"
     )
@@ -84,15 +108,15 @@ def test_trajectory_file_has_the_fixed_layout(folder):
     d = opened(folder / "theory.h5")
     for name in ("A", "m_o_se", "m_v", "m_q", "m_k"):
         assert d[name].dims == ("beta", "time", "pattern")
-        assert d[name].shape == (2, 30, 3)
+        assert d[name].shape == (2, 5, 3)
         assert {"long_name", "units", "symbol"} <= set(d[name].attrs)
     assert d.time[0] == 0 and d.beta.values.tolist() == [0.5, 1.4]
     assert float(d.epsilon) == 0.02
 
 
 @pytest.mark.slow
-def test_bifurcation_file_has_the_fixed_layout(folder):
-    d = opened(folder / "scan.h5")
+def test_bifurcation_file_has_the_fixed_layout(scan):
+    d = opened(scan)
     assert d.lyapunov.dims == d.lyapunov_stderr.dims == ("beta", "exponent")
     leading = d.lyapunov.values
     assert (np.diff(leading, axis=1)[np.isfinite(leading).all(1)] <= 0).all()
@@ -125,7 +149,7 @@ def test_two_parameters_give_two_dimensions(call, folder):
 
 def test_a_scan_without_exponents_holds_the_sections_only(call, folder):
     out = folder / "sections.h5"
-    call("run", folder / "scan.toml", "-o", out, "--set", "run.exponents=0")
+    call("run", folder / "logistic.toml", "-o", out, "--set", "run.exponents=0")
     d = opened(out)
     assert "phase" not in d and np.isfinite(d.strobe.values).all()
     call("figure", out, "-o", folder / "sections")
@@ -176,7 +200,7 @@ def test_continuation_is_a_start(call, folder, start):
 
 
 @pytest.mark.slow
-def test_the_same_study_gives_the_same_bits(call, folder):
+def test_the_same_study_gives_the_same_bits(call, folder, scan):
     again = folder / "again.h5"
     for name in ("theory", "scan", "simulation"):
         call("run", folder / f"{name}.toml", "-o", again, "--overwrite")
@@ -195,15 +219,15 @@ def test_compare_prints_and_stores_a_verdict_for_every_beta(call, folder):
 
 
 def test_info_says_what_a_file_is_and_found(call, folder):
-    result = call("info", folder / "scan.h5")
-    for words in ("bifurcation", "phases", "fixed", "float64"):
+    result = call("info", folder / "logistic.h5")
+    for words in ("bifurcation", "phases", "periodic", "float64"):
         assert words in result.output
-    study = (folder / "scan.toml").read_text()
+    study = (folder / "logistic.toml").read_text()
     assert "# A scan" in study and "# A scan" not in result.output
 
 
 @pytest.mark.slow
-def test_figures_are_drawn_from_every_kind_of_file(call, folder):
+def test_figures_are_drawn_from_every_kind_of_file(call, folder, scan):
     call(
         "compare",
         folder / "theory.h5",
@@ -260,7 +284,7 @@ def test_files_that_do_not_belong_together_are_refused(call, folder, tmp_path):
     line = refused(
         call,
         "compare",
-        folder / "scan.h5",
+        folder / "logistic.h5",
         folder / "simulation.h5",
         "-o",
         tmp_path / "x.h5",
@@ -374,6 +398,6 @@ def test_ctrl_c_twice_leaves_at_once(folder, tmp_path):
 
 
 def test_stored_provenance_repeats_the_study(folder):
-    found = storage.info(folder / "scan.h5")
-    assert found.kind == "bifurcation" and found.study.strip() == BIFURCATION.strip()
+    found = storage.info(folder / "logistic.h5")
+    assert found.kind == "bifurcation" and found.study.strip() == LOGISTIC.strip()
     assert found.dtype == "float64"

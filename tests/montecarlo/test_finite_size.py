@@ -16,17 +16,17 @@ from statmech_attn.dynamics.continuation import find_cycle, follow_cycle, Proble
 from statmech_attn.statistics import threshold
 
 
+RUN = {"distances": [-1.0, 0.0, 1.0], "runs": 64, "samples": 40, "transient": 2000}
 STUDY = {
     "kind": "finite-size",
+    "network": {"patterns": "little.json"},
+    "parameters": {"beta": {"start": 0.5, "stop": 1.5}},
+    "run": RUN | {"bifurcation": "period_doubling", "n_spins": [16, 300]},
+}
+PUBLISHED = {
+    "kind": "finite-size",
     "parameters": {"beta": {"start": 1.2, "stop": 1.25}},
-    "run": {
-        "bifurcation": "neimark_sacker",
-        "n_spins": [9999, 29_997],
-        "distances": [-1.0, 0.0, 1.0],
-        "runs": 8,
-        "samples": 40,
-        "transient": 2000,
-    },
+    "run": RUN | {"bifurcation": "neimark_sacker", "n_spins": [9999, 29_997]},
 }
 
 
@@ -185,33 +185,66 @@ def test_what_makes_no_sense_is_refused():
     other = dmft.network(file.patterns, context=4), file.patterns, law, parameters
     with pytest.raises(ValueError, match="law is of 1 coordinates; the network has 12"):
         spins(other, n_spins=[9999])
+    halves = dmft.site_classes(patterns.semantic * [1.0, -1.0])
+    two = dmft.network(halves, context=1), halves, law, parameters
+    with pytest.raises(ValueError, match="the nearest is 20002"):
+        spins(two, n_spins=[20_001])
 
 
-def test_a_file_tells_of_the_bifurcation_that_its_study_found(tmp_path):
-    study, path = tmp_path / "study.toml", tmp_path / "finite_size.h5"
-    study.write_text(storage.toml.dumps(STUDY))
-    result = CliRunner().invoke(app, ["run", str(study), "--output", str(path)])
-    assert result.exit_code == 0, result.output
-    assert "neimark_sacker at beta = 1.2434445" in result.output
-    assert "holds there from N = 17943 on" in result.output
-    found = storage.read(path)
-    assert found.mean_square.dims == ("n_spins", "distance")
-    assert np.isnan(found.mean_square_theory.values).tolist() == [
-        [False, True, True],
-        [False, False, True],
-    ]
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the patterns of Little's model."""
+    folder, (_, patterns, _, parameters) = tmp_path_factory.mktemp("little"), little()
+    file = dmft.PatternFile(patterns, context=1, checkpoint=None, **parameters)
+    dmft.save(folder / "little.json", file)
+    return folder
+
+
+def of_published():
     file = dmft.load("poclopez-pe2")
     net = dmft.network(file.patterns, context=file.context)
     law = first_law(net, file.epsilon, file.gamma, jnp.zeros(12), 1.2, 1.25)
+    return net, file.patterns, law, {"gamma": file.gamma, "epsilon": file.epsilon}
+
+
+@pytest.mark.parametrize(
+    ("tree", "model", "words", "without_theory"),
+    [
+        (
+            STUDY,
+            little,
+            ("period_doubling at beta = 1;", "holds there from N = 17 on"),
+            [[True] * 3, [False] * 3],
+        ),
+        pytest.param(
+            PUBLISHED,
+            of_published,
+            ("neimark_sacker at beta = 1.2434445", "holds there from N = 17943 on"),
+            [[False, True, True], [False, False, True]],
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_file_tells_of_the_bifurcation_that_its_study_found(
+    folder, tmp_path, tree, model, words, without_theory
+):
+    study, path = folder / "study.toml", tmp_path / "finite_size.h5"
+    study.write_text(storage.toml.dumps(tree))
+    result = CliRunner().invoke(app, ["run", str(study), "--output", str(path)])
+    assert result.exit_code == 0, result.output
+    assert all(said in result.output for said in words), result.output
+    found = storage.read(path)
+    assert found.mean_square.dims == ("n_spins", "distance")
+    assert np.isnan(found.mean_square_theory.values).tolist() == without_theory
+    net, patterns, law, parameters = model()
     points = montecarlo.FiniteSizes(
         jax.random.key(0),
         net,
-        file.patterns,
+        patterns,
         replace(law, value=found.attrs["beta_c"]),
-        montecarlo.CriticalSampling(runs=8, samples=40),
-        gamma=file.gamma,
-        epsilon=file.epsilon,
-        **{name: STUDY["run"][name] for name in ("n_spins", "distances")},
+        montecarlo.CriticalSampling(runs=64, samples=40),
+        **parameters,
+        **{name: tree["run"][name] for name in ("n_spins", "distances")},
     )
     row = points.row(1, lambda share: None, None)
     assert row["mean_square"] == pytest.approx(float(found.mean_square[0, 1]), rel=1e-2)
@@ -220,16 +253,16 @@ def test_a_file_tells_of_the_bifurcation_that_its_study_found(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"bifurcation": "fold"}, "no fold of number 1 on the branch.*neimark_sacker"),
-        ({"number": 2}, "no neimark_sacker of number 2"),
-        ({"n_spins": [9999]}, "must reach 17943"),
-        ({"n_spins": [20_000]}, "the nearest is 20001"),
+        ({"bifurcation": "fold"}, "no fold of number 1 on the branch.*period_doubling"),
+        ({"number": 2}, "no period_doubling of number 2"),
+        ({"n_spins": [16]}, "must reach 17, from"),
         ({"distances": [1.0]}, "distances must hold 0"),
     ],
 )
-def test_a_study_without_a_bifurcation_is_refused(changes, words):
+def test_a_study_without_a_bifurcation_is_refused(folder, changes, words):
     with pytest.raises(ValueError, match=words):
-        studies.work(studies.parse(STUDY | {"run": STUDY["run"] | changes}))
+        study = studies.parse(STUDY | {"run": STUDY["run"] | changes})
+        studies.work(study.beside(folder))
 
 
 def test_a_study_follows_cycles_in_beta_alone():
