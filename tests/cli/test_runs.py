@@ -6,17 +6,18 @@ import os
 import pytest
 
 from statmech_attn import scan, studies
+from statmech_attn.scan import jobs
 
 
 STUDY = """
 kind = "monte-carlo"
 [parameters]
-beta = [0.5, 0.8, 1.1, 1.4]
+beta = [0.5, 1.4]
 [run]
 start = "token"
-n_spins = [900]
-runs = 10
-steps = 20
+n_spins = [300, 900]
+runs = 20
+steps = 5
 """
 
 
@@ -99,7 +100,7 @@ def test_a_folder_whose_chunks_are_all_there_is_computed(call, study, tmp_path):
     out, kept = tmp_path / "out.h5", tmp_path / "kept.h5.chunks"
     checked, text = studies.load(study)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan.jobs, "merge", lambda *_, **__: 1 / 0)
+        patch.setattr(jobs, "merge", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             studies.compute(checked, text, out, engine=scan.engines.local.engine(1))
     os.rename(f"{out}.chunks", kept)

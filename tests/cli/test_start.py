@@ -1,5 +1,6 @@
 """What a command costs before it computes: nothing imports JAX until then."""
 
+import json
 import re
 import subprocess
 import sys
@@ -10,13 +11,27 @@ from statmech_attn import cli, kinds
 
 
 SLOW = {"h5py", "jax", "matplotlib", "numpy", "scipy", "xarray"}  # to import
+# Forks for each command, so that what all of them import is imported once.
 PROGRAM = f"""
-import sys
+import json, os, sys
 from statmech_attn.cli import app
-try:
-    app(sys.argv[1:])
-finally:
-    print(sorted({SLOW} & set(sys.modules)))
+
+for line in sys.stdin:
+    read, write = os.pipe()
+    if not os.fork():
+        os.dup2(write, 1), os.dup2(write, 2), os.close(write)
+        code = 0
+        try:
+            app(json.loads(line))
+        except SystemExit as ended:
+            code = ended.code or 0
+        print("", sorted({SLOW} & set(sys.modules)), sep=chr(10), flush=True)
+        os._exit(code)
+    os.close(write)
+    with os.fdopen(read) as said:
+        text = said.read()
+    code = os.waitstatus_to_exitcode(os.wait()[1])
+    print(json.dumps([code, text]), flush=True)
 """
 ONE_SHOT = 'kind = "training"\n[task]\nname = "one-shot"\n[run]\nblock = 11\n'
 BAD = [
@@ -27,21 +42,28 @@ BAD = [
 ]
 
 
-def ended(*words) -> tuple[int, str, str]:
-    """Exit code, what was said, and which slow packages were imported."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *map(str, words)],
-        capture_output=True,
-        text=True,
-    )
-    *said, imported = done.stdout.splitlines()
-    return done.returncode, "\n".join(said) + done.stderr, imported
+@pytest.fixture(scope="module")
+def ended():
+    """Runs a command: exit code, what was said, which slow packages were imported."""
+    command, pipe = [sys.executable, "-c", PROGRAM], subprocess.PIPE
+    streams = {"stdin": pipe, "stdout": pipe, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, text=True, **streams) as process:
+        assert process.stdin is not None and process.stdout is not None
+        orders, answers = process.stdin, process.stdout
+
+        def ended(*words) -> tuple[int, str, str]:
+            print(json.dumps([str(word) for word in words]), file=orders, flush=True)
+            code, text = json.loads(answers.readline())
+            *said, imported = text.splitlines()
+            return code, "\n".join(said), imported
+
+        yield ended
 
 
 @pytest.mark.parametrize(
     "words", (["--help"], ["run", "--help"], ["--version"], ["new"], ["new", "basins"])
 )
-def test_what_computes_nothing_imports_nothing_slow(words):
+def test_what_computes_nothing_imports_nothing_slow(ended, words):
     code, said, imported = ended(*words)
     assert code == 0 and said
     assert imported == "[]"
@@ -50,7 +72,7 @@ def test_what_computes_nothing_imports_nothing_slow(words):
 @pytest.mark.parametrize("command", ("run", "slurm"))
 @pytest.mark.parametrize("text", BAD)
 def test_a_bad_study_is_refused_before_anything_slow_is_imported(
-    command, text, tmp_path
+    ended, command, text, tmp_path
 ):
     study = tmp_path / "study.toml"
     study.write_text(text)

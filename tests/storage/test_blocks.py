@@ -1,9 +1,12 @@
 """A run that is cut off anywhere goes on from its blocks with the same numbers."""
 
+import functools
 import os
+import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from typing import NamedTuple
 
@@ -51,11 +54,26 @@ def opened(folder, *, study=STUDY, run="run", report=None):
     return BlockFolder(folder, warmup=2, study=study, run=run, report=report)
 
 
-def filled(folder, pieces):
+def appended(folder, pieces):
     blocks = opened(folder)
     for number in range(1, pieces + 1):
         blocks.append(state_after(number), {"x": np.full((2, 3), float(number))})
     return blocks
+
+
+@functools.cache
+def content(pieces):
+    """Of the files that `appended` leaves."""
+    with tempfile.TemporaryDirectory() as folder:
+        appended(pathlib.Path(folder), pieces)
+        return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+
+
+def filled(folder, pieces):
+    """A folder as `appended` leaves an empty one."""
+    for name, file in content(pieces).items():
+        (folder / name).write_bytes(file)
+    return opened(folder)
 
 
 def same(first, second):
@@ -112,14 +130,14 @@ def test_damage_that_no_state_precedes_begins_again_with_a_note(tmp_path, harm):
     report = Notes()
     assert opened(tmp_path, report=report).done == 0
     assert len(report.notes) == 1 and "again from the first one" in report.notes[0]
-    assert filled(tmp_path, 6).done == 6
+    assert appended(tmp_path, 6).done == 6
     assert [block["x"][0, 0] for block in opened(tmp_path).draws()] == [3, 4, 5, 6]
 
 
 def test_a_second_kill_does_not_stop_the_healing(tmp_path):
     filled(tmp_path, 6)
     damage(tmp_path / "draws-00003.h5")
-    filled(tmp_path, 1)
+    appended(tmp_path, 1)
     again = opened(tmp_path)
     assert again.done == 1 and same(again.state(state_after(0)), state_after(1))
 
