@@ -17,7 +17,7 @@ KEY = jax.random.key(5)
 
 def spins(kind=montecarlo.ExtensiveSamples, *, n_spins=(100, 50), steps=3, samples=3):
     options = montecarlo.SampledRecall(steps=steps, samples=samples)
-    parameters = {"alpha": [0.1, 0.3], "beta": 4.0, "gamma": 2.0}
+    parameters = {"alpha": 0.1, "beta": [4.0, 2.0], "gamma": 2.0}
     ensemble = extensive.cycle()
     return kind(
         NET, PATTERNS, ensemble, options, n_spins=n_spins, **parameters, key=KEY
@@ -45,7 +45,7 @@ def test_samples_do_not_depend_on_the_chunk(sampled):
 
 
 def test_a_point_fails_with_one_of_its_samples():
-    """Sample 1 of the second load at the smallest N is lost."""
+    """Sample 1 at the second beta and the smallest N is lost."""
 
     class Lossy(montecarlo.ExtensiveSamples):
         def row(self, number, tick, folder):
@@ -53,7 +53,7 @@ def test_a_point_fails_with_one_of_its_samples():
             return {n: x + lost for n, x in super().row(number, tick, folder).items()}
 
     dataset = in_memory(spins(Lossy))
-    assert dataset.failure.dims == ("n_spins", "alpha")
+    assert dataset.failure.dims == ("n_spins", "beta")
     assert dataset.failure.values.tolist() == [[0, 1], [0, 0]]
     assert np.isnan(dataset.m_o_se_mean).any(["time", "pattern"]).sum() == 1
 
@@ -76,12 +76,12 @@ def test_spins_and_theory_of_one_network_can_be_compared(sampled):
         NET,
         extensive.cycle(),
         extensive.SolvedRecall(steps=3),
-        alpha=[0.1, 0.3],
-        beta=4.0,
+        alpha=0.1,
+        beta=[4.0, 2.0],
         gamma=2.0,
     )
     compared = comparison.compare(theory.compute(), sampled)
-    assert compared.largest_z.sizes == {"observable": 5, "n_spins": 2, "alpha": 2}
+    assert compared.largest_z.sizes == {"observable": 5, "n_spins": 2, "beta": 2}
     assert compared.attrs["start"] == "overlap 1 with pattern 1"
 
 
