@@ -5,6 +5,7 @@ is read from the source, nothing is imported.
 """
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -140,8 +141,13 @@ def faces() -> dict[str, set[str]]:
 FACES = faces()
 
 
-def imports(path: Path) -> Iterator[Import]:
+@functools.cache
+def imports(path: Path) -> list[Import]:
     """What a file imports from the house, and takes from packages that it imports."""
+    return [*_imports(path)]
+
+
+def _imports(path: Path) -> Iterator[Import]:
     tree, file = ast.parse(path.read_text()), path.relative_to(ROOT)
     room = file.with_suffix("").parts[1] if file.parts[0] == HOUSE else ""
     packages = {}  # by the name that the file gives them
@@ -227,13 +233,15 @@ def test_type_checkers_see_what_a_package_offers(package):
 
 def writes(call: ast.Call) -> bool:
     """Whether a call opens a file to write, or writes one, outside `replaced`."""
-    name = ast.unparse(call.func).rpartition(".")[2]
+    name = getattr(call.func, "attr", "") or getattr(call.func, "id", "")
     if name in OPENING:
         values = [a.value for a in call.args[:2] if isinstance(a, ast.Constant)]
         modes = [x for x in values if isinstance(x, str) and len(x) < 4]
         return any(mode[:1] in ("w", "a", "x") for mode in modes)
-    place = [*map(ast.unparse, call.args), ast.unparse(call.func)]
-    return name in WRITING and not {"storage.write_text", "write_text"} & {*place}
+    if name not in WRITING:
+        return False
+    place = map(ast.unparse, [*call.args, call.func])
+    return not {"storage.write_text", "write_text"} & {*place}
 
 
 def inside(tree: ast.AST, manager: str) -> set[ast.AST]:

@@ -20,6 +20,15 @@ def data(small):
     return xi[:7], y[:7], xi[7:]
 
 
+@pytest.fixture(scope="module")
+def solved(small):
+    """A problem of other tests with its saddle point, and some of its inputs."""
+    x, heads, y = small
+    xi = bpkr.attentioned_inputs(x, heads)
+    problem = posed(xi, y)
+    return problem, problem.solve(), xi[7:]
+
+
 def posed(xi, y, variance=1.0, heads=HEADS, temperature=T):
     """A problem whose width, of which nothing here depends, is ten."""
     return Problem(
@@ -158,11 +167,9 @@ def test_a_silenced_head_is_one_whose_paths_show_nothing(data):
         full.silenced([(0, 2)])
 
 
-def test_a_solution_is_taken_where_order_parameters_are(data):
+def test_a_solution_is_taken_where_order_parameters_are(solved):
     """To the last bit: itself, all its order parameters, or U_1."""
-    xi, y, test = data
-    problem = posed(xi, y)
-    solution = problem.solve()
+    problem, solution, test = solved
     expected = problem.theory(solution.U[0])
     for U in (solution, solution.U):
         assert eqx.tree_equal(problem.theory(U), expected)
@@ -177,11 +184,10 @@ def test_a_solution_is_taken_where_order_parameters_are(data):
     assert eqx.tree_equal(solution.overlap(), expected.overlap())
 
 
-def test_a_solution_of_another_problem_is_refused(data):
+def test_a_solution_of_another_problem_is_refused(solved):
     """With other data or settings; kernels in another form are no other problem."""
-    xi, y, _ = data
-    problem = posed(xi, y)
-    solution = problem.solve()
+    problem, solution, _ = solved
+    xi, y = problem.xi, problem.Y
     again = Problem(xi, y, heads=HEADS, width=10, temperature=T, form="factors")
     again.theory(solution)
     for name, other in {

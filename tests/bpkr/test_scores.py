@@ -123,7 +123,7 @@ def test_a_head_whose_output_is_zero_scores_its_floor(outputs, variances):
 
 def test_without_labels_every_score_is_its_floor():
     """In the limit of large widths nothing moves U, and the floor is the prior."""
-    xi, Y = rng.normal(jax.random.key(0), (5, 4, 4)), jnp.zeros(5).at[0].set(1e-8)
+    xi, Y = rng.normal(jax.random.key(0), (14, 3, 4)), jnp.zeros(14).at[0].set(1e-8)
     problem = bpkr.Problem(xi, Y, heads=(2, 2), width=1e9, temperature=1.0)
     scores = bpkr.score(problem, jax.random.key(1), resamples=0)
     np.testing.assert_allclose(scores.floor, scores.score, rtol=1e-6)
