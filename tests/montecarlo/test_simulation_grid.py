@@ -74,7 +74,9 @@ def test_a_point_of_a_list_is_simulated_as_a_value_of_beta_in_its_place(tmp_path
 
 @pytest.mark.parametrize("redrawn", [None, 0.5])
 def test_no_number_depends_on_how_many_blocks_a_call_has(redrawn):
-    grid = GRID | ({} if redrawn is None else {"redrawn": redrawn})
+    """The last of two calls is filled up."""
+    grid = GRID | {"beta": [0.7, 1.0, 1.2]}
+    grid |= {} if redrawn is None else {"redrawn": redrawn}
     few, many = (
         simulations(grid=grid, entropy_production=True, batch=batch).compute()
         for batch in (1, 2)
