@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
+from statmech_attn.bpkr.scores import VARIABLES as SCORES
 from statmech_attn.dynamics.diagrams import VARIABLES
 from statmech_attn.labels import Variable, Variables
 
@@ -37,6 +38,13 @@ def folder(tmp_path_factory):
     coordinates = {"beta": [1.5, 2.0], "exponent": [1, 2]}
     dataset: xr.Dataset = table.labelled(values, coordinates)
     storage.write(path / "scan.h5", dataset, study='kind = "bifurcation"\n')
+    heads = np.array(["1.1", "1.2", ""])
+    over, words = "attention_head", SCORES.attributes
+    scores = xr.Dataset(
+        {"head_score": (over, [0.25, 1.0, 0.5], words("head_score"))},
+        {over: (over, heads, words(over))},
+    )
+    storage.write(path / "scores.h5", scores, study="", kind="head-scores")
     return path
 
 
@@ -57,6 +65,8 @@ def test_an_example_reads_the_file(language, code, folder):
     )
     assert done.returncode == 0, done.stderr
     assert "0.25" in done.stdout, "the largest exponent of the first point"
+    if "attention_head" in code:
+        assert "1.2" in done.stdout, "the name of the second head"
     if "flag_meanings" in code:
         assert "chaotic" in done.stdout, "the word of its code"
 

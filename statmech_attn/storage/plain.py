@@ -6,6 +6,7 @@ writes either; who reads a file looks here before HDF5 reads any data.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import h5py
@@ -16,6 +17,7 @@ from statmech_attn.storage.columns import slabs
 
 DEFLATE = 1032  # bytes that one compressed byte can stand for at most (zlib)
 BARE_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
+OF_COORDINATE = "_Netcdf4Coordinates"  # numbers of its dimensions
 LARGEST = 2**26  # bytes of a chunk, and of all texts of a variable
 FEW = 16  # texts of an attribute that may be long
 TEXT = 16  # bytes that HDF5 keeps for a text beside its characters
@@ -29,17 +31,20 @@ def require_plain(file: h5py.File) -> None:
     """
     size = file.id.get_filesize()
     _require_few_texts(file, "the file", size)
-    variables = {}
+    variables, lengths = {}, {}
     for name in map(str, file):
         variable = _own(file, name)
         _require_few_texts(variable, name, size)
+        if _is_scale(variable):
+            for number in _integers(variable, "_Netcdf4Dimid"):
+                lengths[number] = None if number in lengths else len(variable)
         # A dimension without coordinates declares its length in values nobody reads.
         if not bytes(variable.attrs.get("NAME", b"")).startswith(BARE_DIMENSION):
             _require_stored(variable, name)
             _require_short_texts(variable, name, size)
             variables[name] = variable
     for name, variable in variables.items():  # one may refer to any other
-        _require_dimensions(variable, name)
+        _require_dimensions(variable, name, lengths)
 
 
 def dataset(group: h5py.Group, name: str) -> h5py.Dataset:
@@ -78,24 +83,41 @@ def _require_stored(found: h5py.Dataset, name: str) -> None:
         raise ValueError(f"{name} has chunks of more than {LARGEST / 2**20:g} MiB")
 
 
-def _require_dimensions(found: h5py.Dataset, name: str) -> None:
+def _require_dimensions(
+    found: h5py.Dataset, name: str, lengths: Mapping[int, int | None]
+) -> None:
     """Refuse axes whose netCDF dimension is missing or has another length.
 
     The reader would fill such a variable up to the length of the dimension.  What HDF5
     itself would follow without a look at its type is read as an attribute.
+
+    Args:
+        lengths: of dimensions by their numbers, which coordinates name; none of those
+            that share a number.
     """
-    if _is(found.attrs.get("CLASS"), b"DIMENSION_SCALE") or not found.shape:
+    if _is_scale(found) and OF_COORDINATE in found.attrs:
+        own = [lengths.get(number) for number in _integers(found, OF_COORDINATE)]
+    elif _is_scale(found) and "DIMENSION_LIST" not in found.attrs:
         return
-    if _dimensions(found) != [(length,) for length in found.shape]:
+    else:
+        own = _dimensions(found)
+    if own != list(found.shape):
         raise ValueError(f"{name} has not the dimensions of its data")
 
 
-def _is(value: Any, expected: bytes) -> bool:
-    return isinstance(value, bytes) and value == expected
+def _is_scale(found: h5py.Dataset) -> bool:
+    kind = found.attrs.get("CLASS")
+    return isinstance(kind, bytes) and kind == b"DIMENSION_SCALE" and found.ndim > 0
 
 
-def _dimensions(found: h5py.Dataset) -> list[tuple[int, ...] | None]:
-    """Shapes of the dimension scales of all axes."""
+def _integers(found: h5py.Dataset, name: str) -> list[int]:
+    """An attribute that lists integers; none of another type."""
+    values = np.ravel(found.attrs.get(name))
+    return values.tolist() if values.dtype.kind in "iu" else []
+
+
+def _dimensions(found: h5py.Dataset) -> list[int | None]:
+    """Lengths of the dimension scales of all axes."""
     if "DIMENSION_LIST" not in found.attrs:
         return []
     element = h5py.check_vlen_dtype(found.attrs.get_id("DIMENSION_LIST").dtype)
@@ -106,7 +128,7 @@ def _dimensions(found: h5py.Dataset) -> list[tuple[int, ...] | None]:
         found.file[references[0]] if len(references) == 1 else None
         for references in lists
     ]
-    return [x.shape if isinstance(x, h5py.Dataset) else None for x in scales]
+    return [len(x) if isinstance(x, h5py.Dataset) and x.shape else None for x in scales]
 
 
 def _require_few_texts(owner: Any, name: str, size: int) -> None:
@@ -129,11 +151,19 @@ def _require_short_texts(found: h5py.Dataset, name: str, size: int) -> None:
     Args:
         size: of the file, which no text exceeds.
     """
-    total, text = 0, h5py.check_string_dtype(found.dtype) is not None
-    if not text or (found.size or 0) * size <= LARGEST:
+    total, text, count = 0, h5py.check_string_dtype(found.dtype), found.size or 0
+    if text is None or not count:
         return
-    for box in slabs(found.shape, max(LARGEST // size, 1)):
-        total += sum(map(len, np.ravel(found[box])))
+    if text.length is not None:  # characters, which are texts along the last axis
+        texts = count // (found.shape or (1,))[-1]
+        parts = iter([TEXT * texts + found.nbytes])
+    elif count * size <= LARGEST:
+        return
+    else:
+        boxes = slabs(found.shape, max(LARGEST // size, 1))
+        parts = (sum(map(len, np.ravel(found[box]))) for box in boxes)
+    for part in parts:
+        total += part
         if total > LARGEST:
             raise ValueError(f"{name} holds texts of more than {LARGEST / 2**20:g} MiB")
 

@@ -278,7 +278,11 @@ def _open(path: str | Path) -> xr.Dataset:
                 f"to {SCHEMA_VERSION}; upgrade statmech-attn."
             )
         require_plain(file)
-    return xr.open_dataset(path, engine="h5netcdf", cache=False)
+    dataset = xr.open_dataset(path, engine="h5netcdf", cache=False)
+    for name, variable in dataset.variables.items():
+        if variable.dtype.kind == "O":  # characters, which xarray makes objects of
+            dataset[name] = variable.astype(str)
+    return dataset
 
 
 _SCHEMAS = ([SCHEMA], [SCHEMA.encode()])  # as texts, and as characters

@@ -248,8 +248,8 @@ def _stored_form(dataset: xr.Dataset, attributes: dict[str, Any]) -> xr.Dataset:
             # CF asks for the type of the codes themselves.
             codes = np.asarray(variable.attrs[flags], variable.dtype)
             dataset[name].attrs[flags] = codes
-        if is_text(variable) and not variable.size:
-            dataset[name] = variable.astype("U1")  # of no objects, xarray makes numbers
+        if is_text(variable):
+            dataset[name] = variable.astype(str)
         elif not variable.dtype.isnative:
             native = variable.dtype.newbyteorder("=")
             dataset[name] = variable.astype(native)
@@ -258,6 +258,8 @@ def _stored_form(dataset: xr.Dataset, attributes: dict[str, Any]) -> xr.Dataset:
 
 
 def _encoding(variable: xr.Variable) -> dict[str, Any]:
+    if is_text(variable):
+        return {"dtype": "S1"}  # characters, along a dimension of their own
     options = storage_options(variable.shape, variable.dtype)
     if "chunks" in options:
         options["chunksizes"] = options.pop("chunks")

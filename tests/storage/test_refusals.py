@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
+from statmech_attn.storage import plain
 from statmech_attn.storage.schema import SEAL, SEAL_LENGTH, seal_of
 
 
@@ -335,3 +336,14 @@ def test_a_name_without_room_for_temporary_ones_is_refused_at_once(tmp_path):
     (tmp_path / name).touch()
     with pytest.raises(storage.StorageError, match="File name too long"):
         storage.check_output(tmp_path / name, study="")
+
+
+def test_texts_that_take_more_memory_than_a_reader_gives_are_refused(
+    tmp_path, study, monkeypatch
+):
+    path, needed = tmp_path / "a.h5", 9 * (plain.TEXT + len("ab"))
+    storage.write(path, one(9 * ["ab"]), study=study)
+    monkeypatch.setattr(plain, "LARGEST", needed)
+    assert storage.read(path).x.size == 9
+    monkeypatch.setattr(plain, "LARGEST", needed - 1)
+    assert "x holds texts of more than" in message(storage.read, path)
