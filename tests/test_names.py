@@ -22,6 +22,7 @@ SUBJECTS = {
     "readme": "README.md",
     "recipes": "docs/recipes.md",
     "snippets": "Python of docs/",
+    "site": "docs/static/site.js",
     "tutorials": "docs/tutorials",
     "users": "docs/users.md, docs/transformer_heads.md",
     "studies/demo": "analysis/demo.py",
