@@ -5,7 +5,7 @@ Reproduce Poc-López & Aguilera: dynamics of self-attention
 Poc-López and Aguilera (`arXiv:2406.07247 <https://arxiv.org/abs/2406.07247>`_) derived
 a dynamical mean-field theory of self-attention with 1-bit tokens, and found fixed
 points, cycles, tori and chaos in a network of three patterns.  This tutorial goes
-through every figure of the paper: it computes them at reduced size, or draws them from
+through the figures of the paper: it computes them at reduced size, or draws them from
 results kept in the repository where the full size takes long, says what differs, and
 shows what is new.
 """
@@ -50,7 +50,9 @@ phases.statmech.table("phase", "period", "lyapunov")
 
 # %%
 # The paper reports a torus, a cycle of 44 tokens, chaos, a cycle of 28 tokens, and
-# chaos at the last two values.  The same phases are measured here.
+# chaos at the last two values.  The same phases are measured here; at 1.27 the orbit
+# may end on a cycle of 56 tokens, which coexists with that of 28
+# (:doc:`/theory/two_parameters`).
 
 plotting.trajectory_windows(orbits, phases=phases)
 
@@ -92,7 +94,7 @@ spectrum = dynamics.lyapunov_spectrum(
 )
 tokens = np.arange(1, 201) * int(spectrum.steps) // 200
 figure, axes = plt.subplots(
-    2, 3, figsize=(plotting.DOUBLE, 3.2), layout="constrained", sharex=True
+    2, 3, figsize=(plotting.DOUBLE, 3.2), layout="constrained", sharex=True, sharey=True
 )
 for column, axis in enumerate(axes.flat):
     for exponent, colour in enumerate(("#0072B2", "#D55E00")):
@@ -104,10 +106,8 @@ for column, axis in enumerate(axes.flat):
         )
     axis.axhline(0, color="k", lw=0.5)
     axis.set(title=rf"$\beta = {six[column]:g}$", ylim=(-0.12, 0.2))
-for axis in axes[1]:
-    axis.set_xlabel("tokens")
-for axis in axes[:, 0]:
-    axis.set_ylabel("nat/token")
+figure.supxlabel("tokens")
+figure.supylabel("nat/token")
 axes[0, 0].legend(ncols=2)
 plt.show()
 
@@ -117,11 +117,8 @@ plt.show()
 # its sign means nothing; a weighted average, which suppresses the ends of the window,
 # is zero to rounding:
 
-print(
-    "plain:   ",
-    f"{float(spectrum.exponents[0, 0]):+.1e} ± {float(spectrum.stderr[0, 0]):.1e}",
-)
-print("weighted:", f"{float(spectrum.weighted[0, 0]):+.1e}")
+plain, error = spectrum.exponents[0, 0], spectrum.stderr[0, 0]
+print(f"plain {plain:+.1e} ± {error:.1e}, weighted {spectrum.weighted[0, 0]:+.1e}")
 
 # %%
 # Bifurcation diagrams
@@ -131,26 +128,19 @@ print("weighted:", f"{float(spectrum.weighted[0, 0]):+.1e}")
 # values each and windows of 6000 tokens the same structure is visible;
 # ``paper_figs/bifurcation_full.py --size paper`` has the published resolution.
 
-full = compute(
-    "bifurcation",
-    {"start": 0.0, "stop": 3.0, "num": 129},
-    transient=5000,
-    steps=6000,
-    exponents=4,
-    max_doublings=1,
-)
+
+def scan(low, high, transient):
+    beta = {"start": low, "stop": high, "num": 129}
+    run = {"steps": 6000, "exponents": 4, "max_doublings": 1}
+    return compute("bifurcation", beta, transient=transient, **run)
+
+
+full = scan(0.0, 3.0, 5000)
 plotting.bifurcation_diagram(full)
 
 # %%
 
-zoom = compute(
-    "bifurcation",
-    {"start": 1.24, "stop": 1.28, "num": 129},
-    transient=20_000,
-    steps=6000,
-    exponents=4,
-    max_doublings=1,
-)
+zoom = scan(1.24, 1.28, 20_000)
 plotting.bifurcation_diagram(zoom)
 
 # %%
@@ -170,12 +160,13 @@ plotting.bifurcation_diagram(zoom)
 plotting.classifier_disagreement(zoom)
 
 # %%
-# They differ at two points, both on the torus, where the plain average is still
-# positive after 6000 tokens.  Nine points, yellow above, are undetermined by all
-# evidence: one in the chaotic band, and eight near the birth of the torus, where the
-# orbit relaxes more slowly than the window is long.  A larger correction is beyond any
-# classifier with a finite window: of 50 chaotic points among 256 in this interval, 15
-# are transients, which end within :math:`2\cdot10^6` tokens (:doc:`04_phases`).
+# They differ at few points, black above: on the torus, where the plain average is still
+# positive after 6000 tokens, and where a cycle follows a transient.  All evidence
+# leaves the grey points open: near the birth of the torus, where the orbit relaxes more
+# slowly than the window is long, and where chaos was transient.  A larger correction is
+# beyond any classifier with a finite window: of 50 chaotic points among 256 in this
+# interval, 15 are transients, which end within :math:`2\cdot10^6` tokens
+# (:doc:`04_phases`).
 #
 # Five positional bits
 # --------------------
@@ -194,43 +185,14 @@ plotting.sweep_diagram(load("full"), *cycles)
 plotting.sweep_diagram(load("torus"), *cycles)
 
 # %%
-
-plotting.sweep_diagram(load("locking"), *cycles)
-
-# %%
-# The published diagrams give no numbers to compare with.  New are the branches of
-# cycles under the sweeps (continuation finds the first instability at
+# The published diagrams give no numbers to compare with.  A third one, over [1.364,
+# 1.43], shows chaos nearly everywhere; ``paper_figs/pe5.py`` draws it.  New are the
+# branches of cycles under the sweeps (continuation finds the first instability at
 # :math:`\beta = 1.31821555`, and the cycle of 96 tokens between folds at 1.37024999 and
-# 1.40587884), the hysteresis between 1.327 and 1.538, and that the chaos seen in
-# [1.364, 1.43] is a transient of about three million tokens, beyond the windows of any
-# scan.
+# 1.40587884), the hysteresis between 1.327 and 1.538, and that the chaos in [1.364,
+# 1.43] is a transient of about three million tokens, beyond the windows of any scan.
 #
-# Figure by figure
-# ----------------
-#
-# .. list-table::
-#     :header-rows: 1
-#
-#     * - published
-#       - here
-#       - verdict
-#     * - orbits, phase planes, spectra at six β
-#       - computed above
-#       - reproduced
-#     * - running averages of exponents
-#       - computed above, 40 000 tokens
-#       - reproduced, with errors
-#     * - bifurcation diagram, β in [0, 3]
-#       - computed above, 129 of 4001 β
-#       - reproduced
-#     * - bifurcation diagram, β in [1.24, 1.28]
-#       - computed above, 129 of 4001 β
-#       - reproduced
-#     * - continuation diagrams, five positional bits
-#       - kept results, 501 β
-#       - same setting; no numbers are published
-#
-# :doc:`/figures` names the script of each at the published resolution.
+# :doc:`/figures` has, for each figure, the script, the published size and what differs.
 #
 # Where to go next
 # ----------------
