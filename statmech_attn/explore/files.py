@@ -115,13 +115,19 @@ class File:
 
 
 def labelled(dataset: xr.Dataset, name: str) -> dict[str, str]:
-    """Name, words, symbol and unit of a variable."""
+    r"""Name, words, symbol and unit of a variable.
+
+    Example:
+        >>> gamma = {"long_name": "of attention", "units": "1", "symbol": r"\gamma"}
+        >>> labelled(xr.Dataset({"gamma": ((), 1.0, gamma)}), "gamma")["symbol"]
+        'γ'
+    """
     attributes = dataset[name].attrs
-    unit = unit_of(attributes)
+    unit, symbol = unit_of(attributes), attributes["symbol"]
     return {
         "name": name,
         "words": attributes["long_name"].partition(": values of")[0],
-        "symbol": attributes["symbol"],
+        "symbol": plotting.plain(f"${symbol}$") if "\\" in symbol else symbol,
         "unit": "" if unit == "1" else unit.replace(" / ", "/"),
     }
 

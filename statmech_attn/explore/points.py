@@ -32,6 +32,9 @@ def verdict(part: xr.Dataset, names: tuple[str, ...]) -> dict[str, Any]:
     }
     if "phase" not in part:
         return answer | {"sentence": "The scan has no exponents and no phases."}
+    if "reasons" not in part:  # of a large scan that was thinned out
+        phase = PHASES[int(_first(part).phase)].capitalize()
+        return answer | {"sentence": f"{phase}. The file does not say why."}
     sentences = diagrams.explain(part, **values)
     starts = [sentences] if isinstance(sentences, str) else sentences
     point = _first(part)

@@ -143,7 +143,7 @@ class Sheet:
         """
         dataset, picture, possible = self._offer(name)
         values = _chosen(possible, chosen)
-        with self._locked(), DRAWING:
+        with DRAWING, self._locked():  # in the order of `pictures.written`
             if point is None:
                 number = chosen.get("page", chosen.get("temperature", 0))
                 _, page = list(picture.pages(dataset))[number]

@@ -4,13 +4,14 @@ import base64
 import gzip
 import itertools
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from statmech_attn import storage
-from statmech_attn.explore import page
+from statmech_attn.explore import page, pictures
 from statmech_attn.explore.files import File, packed
 from statmech_attn.explore.line import Line
 from statmech_attn.explore.plane import Plane
@@ -148,6 +149,10 @@ def _contents(sheet: Sheet, drawings: list[dict[str, Any]]) -> dict[str, Any] | 
         for numbers in itertools.product(*counts):
             chosen = dict(zip(names, numbers, strict=True))
             content = sheet.panels(drawing["name"], chosen)
+            if "image" in content:
+                draw = partial(sheet.figure, drawing["name"], chosen)
+                png = base64.b64encode(pictures.written(draw, "png"))
+                content = {"image": png.decode()}
             room -= len(json.dumps(content))
             if room < 0:
                 return None

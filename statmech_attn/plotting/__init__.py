@@ -83,7 +83,7 @@ if TYPE_CHECKING:
         one_shot_matrices,
         one_shot_pictures,
     )
-    from statmech_attn.plotting.panels import panels, Unread
+    from statmech_attn.plotting.panels import panels, plain, Unread
     from statmech_attn.plotting.phases import (
         classifier_disagreement,
         describe_phase,
@@ -184,6 +184,7 @@ __all__ = [
     "order_parameter_matrices",
     "overlaps_in_time",
     "panels",
+    "plain",
     "path_kernels",
     "PHASE_COLOURS",
     "phase_diagram",

@@ -22,6 +22,9 @@ WORDS = {
     "widths": "hidden width N",
     "temperature": "temperature T",
     "name": "order parameter",
+    "m_v": "m of values",  # in a list, which has no letters that stand high
+    "m_q": "m of queries",
+    "m_k": "m of keys",
 }
 
 
@@ -87,7 +90,7 @@ def choices(dataset: xr.Dataset, picture: Picture) -> list[Choice]:
 def _label(value: Any) -> str:
     """A value that can be chosen, in characters."""
     if isinstance(value, str):
-        return plain(f"${style.OVERLAPS.get(value, value)}$")
+        return WORDS.get(value) or plain(f"${style.OVERLAPS.get(value, value)}$")
     return f"{value:g}"
 
 

@@ -138,6 +138,9 @@ def panels(figure: Figure, solved: float | None = None) -> dict[str, Any]:
 def plain(words: str) -> str:
     r"""Words with formulas as characters; `_{...}` and `^{...}` stand low and high.
 
+    Args:
+        words: of a figure, with formulas between dollar signs.
+
     Example:
         >>> plain(r"width $N_0$, $m^{o,\mathrm{SE}}_1$, $\beta \to \infty$")
         'width N_{0}, m^{o,SE}_{1}, β → ∞'

@@ -10,7 +10,7 @@ const { LogScale, plainText, Scale, tickText, within } = await load("plot.js");
 const { place, ramp } = await load("colours.js");
 const { unpacked } = await load("packed.js");
 const { nearest } = await load("panels.js");
-const { Slider } = await load("sheet.js");
+const { SheetView, Slider } = await load("sheet.js");
 
 test("a cell holds its lower edge", () => {
   const edges = [0, 1, 2.5, 4];
@@ -139,4 +139,14 @@ test("an exported page counts as its data says", async () => {
   assert.ok(Number.isNaN(single.arrays.least.data[2]) && single.arrays.error.data[0] === 0.5);
   const { values: [{ value }] } = await held.point({ values: { a: 1.9 } });
   assert.equal(value, 1.5);
+});
+
+test("a choice that another picture lacks is its first value there", () => {
+  const page = (count) => ({ name: "page", values: [...Array(count).keys()], first: 0 });
+  const drawings = [{ name: "planes", choices: [page(3)] }, { name: "borders", choices: [page(1)] }];
+  const view = new SheetView({ drawings }, 0, { computes: true });
+  view.read(new URLSearchParams("picture=planes&c.page=2"));
+  assert.deepEqual(view.chosen, { page: 2 });
+  view.picture = "borders";
+  assert.deepEqual([view.chosen, view.isBetween], [{ page: 0 }, false]);
 });

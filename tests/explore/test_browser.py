@@ -97,7 +97,7 @@ def swept(line, tmp_path_factory) -> Path:
     up = scan.assign_attrs(direction="up", start="continue-up")
     down = scan.assign(strobe=-scan.strobe)
     down.attrs |= {"direction": "down", "start": "continue-down"}
-    path = tmp_path_factory.mktemp("swept") / "swept.h5"
+    path = tmp_path_factory.mktemp("swept") / "up+down & more.h5"
     compared = diagrams.compare_sweeps(up, down)
     storage.write(path, compared, study="", kind="hysteresis")
     return path
@@ -168,7 +168,7 @@ def place(tab, x: float, y: float = 0.3) -> tuple[float, float]:
 
 
 def test_pixels_of_the_density_are_where_samples_are(tab, address, line):
-    window = shown(tab, address, "#file=1&hide=swept.h5")
+    window = shown(tab, address, "#file=1&hide=up%2Bdown+%26+more.h5")
     ink = tab.evaluate(
         """() => {
           const canvas = document.getElementById("base");
@@ -356,6 +356,8 @@ def test_panels_tell_of_their_numbers_by_pointer_and_keyboard(tab, address):
     canvas.focus()
     tab.keyboard.press("ArrowRight")
     told = tab.locator("#panels .told").first
+    assert "Tab" in tab.locator("#keys").inner_text()
+    assert canvas.get_attribute("aria-describedby") == "keys"
     assert told.inner_text().startswith(f"path π′ {names[0]}, path π {names[0]}: ")
     value, error = told.inner_text().split()[-3::2]
     assert float(error) == pytest.approx(float(stored.U_1_stderr[0, 0]), rel=0.6)
@@ -416,9 +418,12 @@ def test_other_files_are_drawn_over_a_scan(tab, address):
     assert "followed downward" in tab.locator("#legend").inner_text()
     with_sweep = tab.evaluate(colours)
     box.uncheck()
-    until_address_has(tab, "hide=swept.h5")
+    until_address_has(tab, "hide=")
     without = tab.evaluate(colours)  # of what is drawn in this colour in any case
     assert with_sweep > without + 40
+    tab.reload()
+    box.wait_for(timeout=20_000)
+    assert not box.is_checked(), "the address names the file"
 
 
 def test_an_exported_plane_tells_of_its_points(tab, plane, tmp_path):

@@ -9,10 +9,15 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 from typer.testing import CliRunner
 
 from statmech_attn import cli, extras, storage
-from statmech_attn.explore import export, page, standalone_page
+from statmech_attn.dynamics import PHASES
+from statmech_attn.explore import export, page, sheets, standalone_page
+from statmech_attn.explore.points import verdict
+from statmech_attn.plotting import registry
 
 
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "paper_figs" / "results"
@@ -113,6 +118,14 @@ def test_a_plane_is_held(plane, tmp_path):
     ]
 
 
+def test_of_a_scan_without_reasons_the_phases_are_told(plane):
+    stored = storage.read(plane)[["phase", "lyapunov", "period"]]
+    stored.phase[:] = PHASES.index("chaotic")
+    part = stored.isel(beta=[2], gamma=[0])
+    told = verdict(part, ("beta", "gamma"))
+    assert told["sentence"] == "Chaotic. The file does not say why."
+
+
 def test_a_large_plane_holds_every_so_many_of_its_rows(plane, tmp_path, monkeypatch):
     monkeypatch.setattr(standalone_page, "NUMBERS", 30)  # of 4 maps of 7 by 5 points
     export(plane, tmp_path / "page.html")
@@ -139,6 +152,22 @@ def test_a_file_that_is_no_scan_is_held_with_all_choices(tmp_path):
     (panel,) = header["contents"]["order_parameters/0/0/1"]["panels"]
     assert np.allclose(panel["marks"][0]["values"], stored.U_2, rtol=1e-6)
     assert np.allclose(panel["marks"][0]["errors"], stored.U_2_stderr, rtol=1e-6)
+
+
+def test_a_figure_that_is_no_panels_is_held_as_an_image(tmp_path, monkeypatch):
+    drawn = registry.Picture("circle", circle)
+    monkeypatch.setattr(sheets, "offered", lambda dataset: [drawn])
+    export(RESULTS / "one_shot_exact-0-laptop.h5", tmp_path / "page.html")
+    header, _ = held((tmp_path / "page.html").read_text())
+    image = base64.b64decode(header["contents"]["circle/0"]["image"])
+    assert image.startswith(b"\x89PNG")
+
+
+def circle(dataset):
+    """A circle."""
+    figure = Figure()
+    figure.subplots().add_patch(Circle((0, 0), 1))
+    return figure
 
 
 def test_of_many_pictures_the_keywords_are_left_out(tmp_path, monkeypatch):

@@ -13,6 +13,12 @@ import { axisWords, byId, element, symbol, typeset } from "./text.js";
 
 const SETTLED = 50;  // milliseconds without a change after which data is asked for
 const WATCH = 3000;  // milliseconds between two looks at the files
+const KEYS = {  // help beside what is shown
+  diagram: "Wheel or + and −: zoom. Drag or arrows: pan. 0: the whole scan. Click or Enter: the point. " +
+    "Comma and full stop: the next points.",
+  box: " Shift and drag: a box.",
+  sheet: "Point at a panel to read its numbers, or move to it with Tab and press the arrows.",
+};
 
 // The values of an axis in words.
 const spanOf = ({ values }) => values.map((v) => typeset(String(Number(v.toPrecision(6))))).join(" to ");
@@ -148,10 +154,14 @@ class Page {
     byId("stage").hidden = !isDiagram;
     byId("sheet").hidden = isDiagram;
     byId("sheet").replaceChildren();
-    for (const id of ["in", "out", "whole", "box", "keys", "hover", "legend"]) byId(id).hidden = !isDiagram;
+    for (const id of ["in", "out", "whole", "box", "hover", "legend"]) byId(id).hidden = !isDiagram;
     byId("point").hidden = !isDiagram;
     byId("part").hidden = byId("others").hidden = true;
     byId("box").hidden ||= !this.source.computes || Boolean(file.why);
+    const boxed = byId("box").hidden ? "" : KEYS.box;
+    byId("keys").textContent = isDiagram ? KEYS.diagram + boxed : KEYS.sheet;
+    byId("keys").hidden = !isDiagram && file.view !== "sheet";
+    byId("view")[isDiagram ? "append" : "prepend"](byId("keys"));  // panels may fill several screens
     byId("share").hidden = !this.source.computes || !file.pictures.length;
     byId("choice").hidden = file.view !== "plane";
   }
@@ -339,7 +349,8 @@ class Page {
     for (const name of view.window ? this.hidden : []) asked.append("hide", name);
     const { theme } = document.documentElement.dataset;
     if (theme) asked.set("theme", theme);
-    this.address = asked.size ? `#${decodeURIComponent(asked)}` : "";
+    const told = String(asked).replace(/%2[CF]/g, decodeURIComponent);  // as people write them
+    this.address = told && `#${told}`;
     history.replaceState(null, "", this.address || location.pathname);
   }
 

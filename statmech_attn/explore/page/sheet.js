@@ -54,16 +54,19 @@ export class SheetView {
 
   get drawing() { return this.file.drawings.find(({ name }) => name === this.picture); }
 
-  value({ name, values, first }) { return this.values[name] ?? values[first]; }
+  // What is chosen, where the picture that is shown offers it; its first value elsewhere.
+  value({ name, values, between, first }) {
+    const value = this.values[name];
+    const offered = values.includes(value) || (between && this.computes && value > 0);
+    return offered ? value : values[first];
+  }
 
   // Choices that an address names.
   read(asked) {
     if (this.file.drawings.some(({ name }) => name === asked.get("picture"))) this.picture = asked.get("picture");
-    for (const { name, values, between } of this.drawing.choices) {
+    for (const { name, values } of this.drawing.choices) {
       const text = asked.get(`c.${name}`);
-      if (text === null) continue;
-      const value = typeof values[0] === "string" ? text : Number(text);
-      if (values.includes(value) || (between && this.computes && value > 0)) this.values[name] = value;
+      if (text !== null) this.values[name] = typeof values[0] === "string" ? text : Number(text);
     }
   }
 
@@ -202,7 +205,7 @@ export class SheetView {
         ? await this.source.ask("solved", { ...question, values, page: this.page })
         : await this.source.ask("panels", question);
       if (asked !== this.asked) return;
-      if (content.image) await this.showImage(question);
+      if (content.image) await this.showImage(question, content.image);
       else this.show(content);
       const seconds = ((performance.now() - began) / 1000).toFixed(2);
       this.say(solved ? `Computed here in ${seconds} s, at a point that the file does not hold.` : "");
@@ -213,11 +216,14 @@ export class SheetView {
   }
 
   // A figure that is no panels, such as one of a plug-in, as matplotlib draws it.
-  async showImage(question) {
+  //   stored: where an exported page holds it; true where the server draws it.
+  async showImage(question, stored) {
     this.content = { panels: [], legend: [], note: "" };
     this.draw();
     const image = element("img", { alt: this.drawing.told });
-    image.src = URL.createObjectURL(await this.source.ask("picture", { ...question, form: "png" }));
+    image.src = stored === true
+      ? URL.createObjectURL(await this.source.ask("picture", { ...question, form: "png" }))
+      : `data:image/png;base64,${stored}`;
     this.panels.replaceChildren(image);
     this.panels.dataset.drawn = this.picture;
   }
@@ -240,7 +246,8 @@ export class SheetView {
     const { title, shape, x, y } = panel;
     const canvas = element("canvas", {
       tabindex: "0", role: "application", "aria-roledescription": "chart",
-      "aria-label": `${[title, y.words].filter(Boolean).join(", ")} against ${x.words}. Arrow keys tell the numbers.`,
+      "aria-label": `${[title, y.words].filter(Boolean).join(", ")} against ${x.words}`,
+      "aria-describedby": "keys",
     });
     const legend = element("p", { class: "legend" });
     const told = element("p", { class: "told", "aria-live": "polite" });
