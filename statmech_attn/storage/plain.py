@@ -112,7 +112,7 @@ def _is_scale(found: h5py.Dataset) -> bool:
 
 def _integers(found: h5py.Dataset, name: str) -> list[int]:
     """An attribute that lists integers; none of another type."""
-    values = np.ravel(found.attrs.get(name))
+    values = np.ravel(found.attrs.get(name, ()))
     return values.tolist() if values.dtype.kind in "iu" else []
 
 
