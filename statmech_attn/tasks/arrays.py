@@ -149,7 +149,7 @@ def _given(file: ArrayFile, readout, queries, skip, heads, classes) -> Given:
 
     def attended(end: str):
         xi = given.inputs(end, of_sets[end].rows, readout, queries)
-        return jax.device_put((xi, of_sets[end].Y))
+        return jax.device_put(xi), jax.device_put(of_sets[end].Y)
 
     train, sets = attended(""), {name: attended(end) for name, end in ends.items()}
     first, several = sets[FIRST], sets if len(sets) > 1 else {}
