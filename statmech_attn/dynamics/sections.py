@@ -419,13 +419,13 @@ class Returns(eqx.Module):
 
         Example:
             >>> import jax.numpy as jnp
-            >>> from statmech_attn.dynamics import flow, lyapunov_spectrum
-            >>> field = lambda x: (1 - x @ x) * x + jnp.stack([-x[1], x[0]])
-            >>> cycle = section(flow(field, time=1.0, substeps=10), (1, 0.0))
-            >>> spectrum = lyapunov_spectrum(cycle, jnp.ones(2), steps=64)
-            >>> orbit = returns(cycle, jnp.ones(2), samples=40, transient=20)
+            >>> from statmech_attn.dynamics import lyapunov_spectrum
+            >>> turn = jnp.array([[0.0, -0.99], [0.99, 0.0]])   # back in four steps
+            >>> back = section(lambda x: turn @ x, (1, 0.0))
+            >>> spectrum = lyapunov_spectrum(back, jnp.ones(2), steps=64)
+            >>> orbit = returns(back, jnp.ones(2), samples=40)
             >>> [round(float(x), 6) for x in orbit.per_unit_time(spectrum).exponents]
-            [-2.0, -inf]
+            [-0.01005, -0.01005]
         """
         rates = per_unit_time(spectrum, float(self.mean))
         finite = jnp.where(jnp.isfinite(rates.exponents), rates.exponents, jnp.nan)

@@ -26,8 +26,7 @@ from statmech_attn.dynamics.diagrams import stages
 from statmech_attn.native import program
 
 statmech_attn.setup()
-if "unkept" in sys.argv[1]:
-    stages.origin_of = lambda *parts: None
+without, kept = lambda *parts: None, stages.origin_of
 lower, traced = programs.jax.jit, []
 def jit(function, **how):
     made = lower(function, **how)
@@ -42,61 +41,77 @@ def make(function, **how):
     traced.append(function.__qualname__)
     return make_jaxpr(function, **how)
 program.jax.make_jaxpr = make
-study = studies.parse({
-    "kind": "bifurcation",
-    "parameters": {"beta": [1.0, 1.27, 2.0]},
-    "run": {"transient": 200, "steps": 400, "exponents": 0, "compiler": sys.argv[2]},
-})
-result = studies.run(study)
-np.savez(sys.argv[1], **{n: x.values for n, x in result.items() if x.dtype != object})
-print(len(traced))
+for compiler in ("xla", "llvm"):
+    study = studies.parse({
+        "kind": "bifurcation",
+        "parameters": {"beta": [1.0, 1.27, 2.0]},
+        "run": {"transient": 200, "steps": 400, "exponents": 0, "compiler": compiler},
+    })
+    for stages.origin_of in [without, kept] if "first" in sys.argv[1] else [kept]:
+        programs.jax.clear_caches()
+        traced.clear()
+        result = studies.run(study)
+    numbers = {n: x.values for n, x in result.items() if x.dtype != object}
+    np.savez(sys.argv[1] + compiler, **numbers)
+    print(len(traced))
 """
+compilers = pytest.mark.parametrize("compiler", ["xla", "llvm"])
 
 
-@pytest.fixture(scope="module", params=["xla", "llvm"])
-def computed(request, tmp_path_factory):
-    """A diagram, computed by three processes; the second finds what the first left.
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("stages")
 
-    The store of XLA, which cannot be copied, has the programs already.
-    """
-    folder = tmp_path_factory.mktemp("stages")
 
-    def compute(name):
-        environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(folder / "store")}
-        words = [sys.executable, "-c", COMPUTE, str(folder / f"{name}.npz")]
-        words.append(request.param)
-        done = subprocess.run(
-            words, env=environment, capture_output=True, text=True, check=True
-        )
-        with np.load(folder / f"{name}.npz") as arrays:
-            return int(done.stdout), {n: x.tobytes() for n, x in arrays.items()}
+def compute(folder, name):
+    """Stages that a process traces by each compiler, and the bytes of its diagram."""
+    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(folder / "store")}
+    words = [sys.executable, "-c", COMPUTE, str(folder / name)]
+    done = subprocess.run(
+        words, env=environment, capture_output=True, text=True, check=True
+    )
+    computed = {}
+    for compiler, traced in zip(("xla", "llvm"), done.stdout.split(), strict=True):
+        with np.load(folder / f"{name}{compiler}.npz") as arrays:
+            computed[compiler] = int(traced), {n: x.tobytes() for n, x in arrays.items()}
+    return computed
 
-    compute("unkept")
-    first, second = compute("first"), compute("second")
-    store = folder / "store"
-    for entry in (
-        *(store / kept_programs.FOLDER).glob("*"),
-        *(store / FOLDER).glob("*"),
-    ):
-        entry.write_bytes(entry.read_bytes()[:-1])
-    return first, second, compute("damaged")
+
+@pytest.fixture(scope="module")
+def first(folder):
+    """The store of XLA, which cannot be copied, has the programs already."""
+    return compute(folder, "first")
+
+
+@pytest.fixture(scope="module")
+def second(folder, first):
+    """It finds what the first process left."""
+    return compute(folder, "second")
+
+
+@pytest.fixture(scope="module")
+def damaged(folder, first):
+    for kept in (kept_programs.FOLDER, FOLDER):
+        for entry in (folder / "store" / kept).glob("*"):
+            entry.write_bytes(entry.read_bytes()[:-1])
+    return compute(folder, "damaged")
 
 
 @pytest.mark.slow
-def test_a_second_process_traces_no_stage(computed):
-    (traced, _), (again, _), _ = computed
-    assert traced == 2 and again == 0
+@compilers
+def test_a_second_process_traces_no_stage(first, second, compiler):
+    assert first[compiler][0] == 2 and second[compiler][0] == 0
 
 
 @pytest.mark.slow
-def test_numbers_of_stored_stages_are_the_same_to_the_last_bit(computed):
-    (_, first), (_, second), _ = computed
-    assert first == second
+@compilers
+def test_numbers_of_stored_stages_are_the_same_to_the_last_bit(first, second, compiler):
+    assert first[compiler][1] == second[compiler][1]
 
 
-def test_damaged_stages_are_traced_anew(computed):
-    (traced, first), _, (again, third) = computed
-    assert again == traced and third == first
+@compilers
+def test_damaged_stages_are_traced_anew(first, damaged, compiler):
+    assert first[compiler] == damaged[compiler]
 
 
 @pytest.fixture

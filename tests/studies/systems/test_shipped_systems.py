@@ -26,7 +26,12 @@ SMALL = {  # overrides that leave a second of work, and no exponents to compile
     ],
     "logistic_lattice": ["run.transient=300", "run.steps=50"],
     "lorenz": [*QUICK, "parameters.rho=[24.0, 28.0]", "run.steps=2000"],
-    "tanh_network": [*QUICK, "parameters.g.num=2", "run.transient=1000"],
+    "tanh_network": [
+        *QUICK,
+        "parameters.g.num=2",
+        "run.transient=1000",
+        "run.compiler=xla",
+    ],
     "repulsive_attention": [
         *QUICK,
         "parameters.beta=[0.5, 3.0]",
@@ -35,7 +40,7 @@ SMALL = {  # overrides that leave a second of work, and no exponents to compile
         "run.refine=0",
     ],
     "equiangular_attention": [*QUICK, "parameters.beta=[0.0, 6.0]"],
-    "noisy_attention": [*QUICK, "parameters.noise=[0.2, 0.5]"],
+    "noisy_attention": [*QUICK, "parameters.noise=[0.2, 0.5]", "run.compiler=xla"],
 }
 
 
@@ -183,9 +188,9 @@ def test_rates_of_tokens_that_meet_on_the_sphere():
     near(slope(sphere.unnormalised, 1.0), -2 * np.exp(1.3))
     weight = np.exp(-1.3 / 3)
     near(slope(sphere.field, -1 / 3), 8 * weight / (np.exp(1.3) + 3 * weight))
-    met = np.tile([0.0, 0.6, 0.8], (4, 1))  # turned together, apart, in length
+    met = np.tile([0.6, 0.8], (3, 1))  # turned together, apart, in length
     found = dynamics.flow_spectrum(sphere.tokens, jnp.asarray(met), p, time=20.0)
-    near(found.exponents, 2 * [0] + 6 * [-1] + 4 * [-2])
+    near(found.exponents, [0] + 2 * [-1] + 3 * [-2])
 
 
 def test_tokens_with_equal_products_keep_them_equal():
