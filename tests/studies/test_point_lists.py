@@ -20,7 +20,7 @@ SYSTEM = {
         "steps": 256,
         "extend": False,
         "confirm": {"starts": 0},
-        "compiler": "xla",
+        "compiler": "llvm",
     },
 }
 BASINS = SYSTEM | {

@@ -17,7 +17,7 @@ from statmech_attn.dynamics.diagrams import Confirm, explain, Plan
 from statmech_attn.storage import StorageError
 
 
-PLAN = Plan(transient=500, steps=1000, exponents=1, max_doublings=0)
+PLAN = Plan(transient=500, steps=1000, exponents=2, max_doublings=0)
 CURVE = {
     "a": [0.2, 1.0, 1.4, 1.0],
     "b": [0.3, 0.2, 0.3, 0.3],
