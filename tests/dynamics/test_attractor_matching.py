@@ -21,10 +21,11 @@ BY = pytest.mark.parametrize(
 )
 
 
-def along(step, starts, values, by, furthest=0.5):
+def along(step, starts, values, by, furthest=0.5, **fixed):
     """Attractors along r of a map, in the order of the values."""
     plan = BasinPlan(steps=500, matching=by, furthest=furthest)
-    basins = BasinDiagram(step, starts, {"r": values}, search=SEARCH, plan=plan)
+    grid = {"r": values, **fixed}
+    basins = BasinDiagram(step, starts, grid, search=SEARCH, plan=plan)
     return basins.compute()
 
 
@@ -83,8 +84,8 @@ def test_numbers_do_not_depend_on_the_order_of_the_values_in_the_file():
 
 def test_how_far_attractors_may_move_is_part_of_the_extent_of_all_points():
     """At +-sqrt(r - 1), which are 2 sqrt(0.3) apart at most."""
-    step = lambda x, p: p["r"] * x - x**3
-    basins = along(step, STARTS, [1.1, 1.3], "distance")
+    step = lambda x, p: p["r"] * x - p["s"] * x**3 + p["t"]
+    basins = along(step, STARTS, [1.1, 1.3], "distance", s=1.0, t=0.0)
     moved = (np.sqrt(0.3) - np.sqrt(0.1)) / (2 * np.sqrt(0.3))
     near, far = (match_attractors(basins, moved + d) for d in (-1e-6, 1e-6))
     assert near.attractor.values.max() == 3 and far.attractor.values.max() == 1

@@ -26,18 +26,19 @@ STARTS = np.linspace(-1.2, 1.3, 12)
 
 
 def wells(x, p):
-    """Fixed points at +-1 for a = 0; the left one is lost beyond a fold."""
-    return x + 0.1 * (p["a"] + x - x**3)
+    """x + (x - x^3)/10 + c: beyond a fold the left of two fixed points is lost."""
+    return p["a"] * x - p["b"] * x**3 + p["c"]
 
 
 def growing(x, p):
-    """Every start goes to 0 below a = 1, and to infinity above it."""
-    return p["a"] * x
+    """Every start goes to 0 below c = 1, and to infinity above it."""
+    return p["c"] * x
 
 
-def diagram(system=wells, starts: Any = STARTS, values=(-0.2, 0.1, 0.5), **changes):
+def diagram(system=wells, starts: Any = STARTS, values=(-0.02, 0.01, 0.05), **changes):
+    grid = {"a": 1.1, "b": 0.1, "c": values}
     return BasinDiagram(
-        system, starts, {"a": values}, **({"search": SEARCH, "plan": PLAN} | changes)
+        system, starts, grid, **({"search": SEARCH, "plan": PLAN} | changes)
     )
 
 
@@ -48,9 +49,10 @@ def basins():
 
 @pytest.mark.slow
 def test_every_value_has_the_attractors_that_are_found_there_alone(basins):
-    for i, a in enumerate(basins.a.values):
-        alone = find_attractors(wells, STARTS, {"a": a}, search=SEARCH)
-        here = basins.isel(a=i)
+    for i, c in enumerate(basins.c.values):
+        grid = {"a": 1.1, "b": 0.1, "c": c}
+        alone = find_attractors(wells, STARTS, grid, search=SEARCH)
+        here = basins.isel(c=i)
         present = here["count"].values > 0
         np.testing.assert_array_equal(here["count"].values[present], alone.counts)
         np.testing.assert_array_equal(here.period.values[present], alone.period)
@@ -91,7 +93,7 @@ def test_a_finished_file_is_read_and_that_of_another_diagram_refused(
     path = tmp_path / "basins.h5"
     file = diagram().run(path)
     others = (
-        {"values": (-0.2, 0.1, 0.4)},
+        {"values": (-0.02, 0.01, 0.04)},
         {"starts": STARTS + 1e-9},
         {"search": dataclasses.replace(SEARCH, capture=1e-2)},
         {"plan": dataclasses.replace(PLAN, furthest=0.2)},
@@ -109,7 +111,7 @@ def test_starts_may_be_a_function_of_points_and_numbers(basins):
     starts = lambda params, numbers: jnp.asarray(STARTS)[numbers]
     same = diagram(starts=starts, count=len(STARTS)).compute()
     xr.testing.assert_identical(same, basins)
-    scaled = lambda params, numbers: params["a"] * jnp.asarray(STARTS)[numbers]
+    scaled = lambda params, numbers: params["c"] * jnp.asarray(STARTS)[numbers]
     other = diagram(starts=scaled, count=len(STARTS)).compute()
     assert not other.lifetime.equals(basins.lifetime)
 
@@ -128,11 +130,11 @@ def test_a_value_at_which_no_start_settles_is_empty_whatever_is_beside():
 
 @pytest.mark.slow
 def test_states_of_a_driven_map_are_kept_at_one_phase_of_its_clock():
-    """x' = a x + cos(2 pi t / 3): one cycle of three steps for every a < 1."""
+    """x' = c x + cos(2 pi t / 3): one cycle of three steps for every c < 1."""
 
     def step(state, p):
         x, clock = state
-        return p["a"] * x + jnp.cos(2 * jnp.pi * clock / 3), (clock + 1) % 3
+        return p["c"] * x + jnp.cos(2 * jnp.pi * clock / 3), (clock + 1) % 3
 
     system = System(step, drive_period=3, clock=lambda state: state[1], unit="hour")
     found = diagram(system, (STARTS, np.array(0)), values=[0.4, 0.5]).compute()
@@ -147,7 +149,7 @@ def test_states_of_a_driven_map_are_kept_at_one_phase_of_its_clock():
 
 @pytest.mark.slow
 def test_kept_states_go_round_a_cycle_from_its_last_point():
-    logistic = lambda x, p: p["a"] * x * (1 - x)
+    logistic = lambda x, p: p["c"] * x * (1 - x)
     found = diagram(logistic, np.array([0.3, 0.4]), values=[3.5]).compute()
     assert found.n_points.values.tolist() == [[4]]
     cycle = found.points.values[0, 0, :4, 0]
@@ -179,7 +181,7 @@ def test_a_second_parameter_with_several_values_is_refused():
 
 def test_a_parameter_with_the_name_of_a_variable_is_refused():
     with pytest.raises(ValueError, match="must not have phase: files of basins have a"):
-        BasinDiagram(wells, STARTS, {"a": [0.0, 0.1], "phase": 0.0})
+        BasinDiagram(wells, STARTS, {"a": [0.0, 0.1], "b": 1.0, "c": 0.0, "phase": 0.0})
 
 
 def test_basins_along_another_list_are_of_another_identity():

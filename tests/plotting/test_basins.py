@@ -3,7 +3,6 @@
 import io
 import re
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -54,9 +53,9 @@ def test_an_attractor_has_the_colour_of_no_phase(basins, on_plane):
 
 def test_a_diagram_of_ones_own_map_has_the_figures_of_a_study():
     search, plan = Search(1000, record=64), BasinPlan(steps=100)
-    wells = lambda x, p: 1.5 * jnp.tanh(x) + p["a"]
-    starts, values = np.linspace(-2, 2, 5), {"a": [-0.1, 0.1]}
-    found = BasinDiagram(wells, starts, values, search=search, plan=plan).compute()
+    wells = lambda x, p: p["a"] * x - p["b"] * x**3 + p["c"]
+    starts, grid = np.linspace(-1, 1, 5), {"a": [1.2, 1.3], "b": 1.0, "c": 0.0}
+    found = BasinDiagram(wells, starts, grid, search=search, plan=plan).compute()
     pictures = dict(plotting.pictures(found))
     assert list(pictures) == ["basins", "lifetimes"]
     assert pictures["basins"].axes[-1].get_xlabel() == "parameter $a$"

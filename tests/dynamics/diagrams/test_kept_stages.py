@@ -73,7 +73,10 @@ def compute(folder, name):
     computed = {}
     for compiler, traced in zip(("xla", "llvm"), done.stdout.split(), strict=True):
         with np.load(folder / f"{name}{compiler}.npz") as arrays:
-            computed[compiler] = int(traced), {n: x.tobytes() for n, x in arrays.items()}
+            computed[compiler] = (
+                int(traced),
+                {n: x.tobytes() for n, x in arrays.items()},
+            )
     return computed
 
 

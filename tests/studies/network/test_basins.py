@@ -194,9 +194,9 @@ def test_only_basin_files_are_matched(found):
 
 def test_a_diagram_of_python_has_no_study_that_could_be_matched(tmp_path):
     search, plan = Search(1000, record=64), BasinPlan(steps=100)
-    diagram = BasinDiagram(
-        lambda x, p: p["a"] * x, np.ones(2), {"a": [0.5]}, search=search, plan=plan
-    )
+    cubic = lambda x, p: p["a"] * x - p["b"] * x**3 + p["c"]
+    grid = {"a": [0.5], "b": 0.0, "c": 0.0}
+    diagram = BasinDiagram(cubic, np.ones(2), grid, search=search, plan=plan)
     with pytest.raises(ValueError, match="matched by dynamics.match_attractors"):
         studies.rematch(diagram.run(tmp_path / "basins.h5"))
 
