@@ -23,18 +23,18 @@ from jaxtyping import PyTree
 
 from statmech_attn import presentation
 from statmech_attn.dynamics.matching import directed_distance, set_distance
-from statmech_attn.dynamics.orbit_follower import Search
+from statmech_attn.dynamics.orbit_follower import Follower, Search
 from statmech_attn.dynamics.settled_orbits import (
+    follow_with,
     furthest,
     GONE,
     IRREGULAR,
     KINDS,
     Orbits,
-    settle,
     UNSETTLED,
     WIDE,
 )
-from statmech_attn.dynamics.starts import shared_by
+from statmech_attn.dynamics.starts import shared_by, warn_of_readings
 from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.dynamics.transients import escape_rate, EscapeRate
@@ -226,13 +226,15 @@ def find_attractors(
         [0, -2]
     """
     shared = shared_by(starts, parameters)
-    attractors = distinguish(settle(system, starts, shared, search))
+    follower = Follower(system, search, starts, shared)
+    warn_of_readings(follower.system, starts, shared)
+    attractors = distinguish(follow_with(follower, starts, shared))
     if not attractors.leader.size:
         return attractors._replace(stability=np.empty(0, int))
     rows = max(KICKS, 4 * attractors.leader.size)
     sets = np.arange(rows) % attractors.leader.size
     kicked = _kicked(attractors.orbits.state, attractors.leader[sets])
-    beside = settle(system, kicked, shared_by(kicked, parameters), search)
+    beside = follow_with(follower, kicked, shared_by(kicked, parameters))
     return attractors._replace(stability=_stability(attractors, beside, sets))
 
 

@@ -320,6 +320,8 @@ def classify(
         )
 
     first = window(state, transient, 0)
+    if not max_doublings:
+        return first
     traced = isinstance(first.phase, Tracer)  # as below jax.vmap
     read = (lambda x: x) if traced else np.asarray
     return extended(
