@@ -12,35 +12,36 @@ SITES = orthonormal.WIDE + 4
 EPS = np.finfo(float).eps
 
 
-@pytest.fixture(scope="module")
-def frames():
+def frames(sites):
     """Frames of three lanes; a column is zero in each, the first one in the last."""
-    columns = np.random.default_rng(1).normal(size=(SITES + 3, SITES, 3))
-    columns *= np.logspace(0, -8, SITES)[:, None]
-    for lane, column in enumerate((SITES - 1, 5, 0)):
+    columns = np.random.default_rng(1).normal(size=(sites + 3, sites, 3))
+    columns *= np.logspace(0, -8, sites)[:, None]
+    for lane, column in enumerate((sites - 1, 5, 0)):
         columns[:, column, lane] = 0
-    return jnp.asarray(columns)
+    return columns
 
 
-def test_wide_frames_are_those_of_gram_schmidt(frames, monkeypatch):
-    reflected = orthonormalise(frames)
-    monkeypatch.setattr(orthonormal, "WIDE", SITES)
-    written_out = orthonormalise(frames)
+def test_wide_frames_are_those_of_gram_schmidt(monkeypatch):
+    """Of eight columns, which are wide when WIDE is smaller."""
+    columns = 8
+    written_out = jax.jit(orthonormalise)(frames(columns))
+    monkeypatch.setattr(orthonormal, "WIDE", columns - 1)
+    reflected = jax.jit(lambda frames: orthonormalise(frames))(frames(columns))
     # Either is orthonormal to a few roundings per column, by which columns turn that
-    # have as much of others in them: at random, of a condition of about SITES.
-    tolerance = 10 * EPS * SITES**2
+    # have as much of others in them: at random, of a condition of about `columns`.
+    tolerance = 10 * EPS * columns**2
     np.testing.assert_allclose(reflected[0], written_out[0], atol=tolerance)
     for lengths, expected in zip(reflected[1:], written_out[1:], strict=True):
         np.testing.assert_allclose(lengths, expected, rtol=tolerance)
     zero = np.asarray(reflected[1]) == 0
-    assert zero.sum() == 3 and zero[[SITES - 1, 5, 0], [0, 1, 2]].all()
+    assert zero.sum() == 3 and zero[[columns - 1, 5, 0], [0, 1, 2]].all()
     assert not np.asarray(reflected[0])[:, zero].any()
 
 
-def test_lanes_of_wide_frames_do_not_depend_on_their_neighbours(frames):
-    together = jax.jit(orthonormalise)(frames)
+def test_lanes_of_wide_frames_do_not_depend_on_their_neighbours():
+    together = jax.jit(orthonormalise)(frames(SITES))
     for lane in range(3):
-        alone = jax.jit(orthonormalise)(frames[..., lane])
+        alone = jax.jit(orthonormalise)(frames(SITES)[..., lane])
         for one, many in zip(alone, together, strict=True):
             np.testing.assert_array_equal(one, many[..., lane])
 
