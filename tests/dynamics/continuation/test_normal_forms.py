@@ -54,6 +54,12 @@ def crossing(x, p):
     return x + p["L"] * (p["p"] * y - p["a"] * y**2 - p["c"] * y**3)
 
 
+def quintic(x, p):
+    """x + p y - fifth y^5 with y = x - at."""
+    y = x - p["at"]
+    return x + p["p"] * y - p["fifth"] * y**5
+
+
 def special_of(map, x, value, parameters, free, **options):
     problem = Problem(map, jnp.zeros(len(x)), parameters, free)
     branch = follow_cycle(problem, jnp.array(x), value, **options).run()
@@ -259,9 +265,9 @@ def test_a_branch_point_has_the_same_name_in_all_units(a, unit):
 @pytest.mark.parametrize("at", [0.0, 0.3])
 @pytest.mark.parametrize("fifth", [0.0, 1.0])
 def test_a_pitchfork_whose_cubic_coefficient_is_zero_is_degenerate(at, fifth):
-    """x + p y - y^5 and x + p y, with y = x - at, which rounding keeps off 0."""
-    step = lambda x, p: x + p["p"] * (x - at) - fifth * (x - at) ** 5
-    _, special = special_of(step, [at], -0.3, {"p": 0.0}, "p", within=(-0.3, 0.4))
+    """Rounding keeps y off 0 at 0.3."""
+    parameters = {"p": 0.0, "at": at, "fifth": fifth}
+    _, special = special_of(quintic, [at], -0.3, parameters, "p", within=(-0.3, 0.4))
     form = special.form
     assert special.kind == "pitchfork" and abs(form.coefficient) < 1e-15
     assert form.criticality == "degenerate" and form.side == 0
