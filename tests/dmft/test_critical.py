@@ -16,6 +16,7 @@ from statmech_attn.statistics.agreement import threshold
 
 
 SKEW = np.array([[1.0, 0.3], [-0.5, 2.0]])  # coordinates that are not those of z
+STRAIGHT = np.linalg.inv(SKEW)
 
 
 def first_special(problem, x, start, end):
@@ -28,7 +29,7 @@ def first_special(problem, x, start, end):
 
 def turned(x, p):
     """z -> e^{i theta} z (1 + mu - (2 + i) |z|^2), in skew coordinates."""
-    y = jnp.linalg.solve(SKEW, x)
+    y = STRAIGHT @ x
     z = y[0] + 1j * y[1]
     z = jnp.exp(0.7j) * z * (1 + p["mu"] - (2 + 1j) * (y @ y))
     return SKEW @ jnp.array([z.real, z.imag])

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from statmech_attn.dynamics import lyapunov_spectrum, orthonormal, orthonormalise
 
