@@ -176,6 +176,12 @@ def made_trained() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def logistic_study() -> ModuleType:
+    """The module tests/logistic_study.py, which writes a scan of the logistic map."""
+    return helper("logistic_study.py")
+
+
+@pytest.fixture(scope="session")
 def memory() -> ModuleType:
     """The module tests/memory.py."""
     return _memory

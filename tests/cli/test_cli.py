@@ -35,20 +35,6 @@ max_doublings = 1
 section_samples = 16
 strobe_samples = 8
 """
-LOGISTIC = """
-# A scan.
-kind = "bifurcation"
-[system]
-function = "logistic.py:step"
-initial = 0.3
-[parameters]
-a = { start = 3.2, stop = 4.0, num = 5 }
-[run]
-transient = 100
-steps = 512
-exponents = 1
-extend = false
-"""
 MONTE_CARLO = """
 kind = "monte-carlo"
 [parameters]
@@ -63,15 +49,13 @@ seed = 3
 
 
 @pytest.fixture(scope="module")
-def folder(call, tmp_path_factory):
+def folder(call, logistic_study, tmp_path_factory):
     """Files of theory and simulation, and of a map, made by the command line."""
     folder = tmp_path_factory.mktemp("cli")
-    (folder / "logistic.py").write_text(
-        "def step(x, p):\n    return p['a'] * x * (1 - x)\n"
-    )
-    texts = {"theory": TRAJECTORY, "simulation": MONTE_CARLO, "logistic": LOGISTIC}
-    for name, text in texts.items():
+    logistic_study.write(folder)
+    for name, text in {"theory": TRAJECTORY, "simulation": MONTE_CARLO}.items():
         (folder / f"{name}.toml").write_text(text)
+    for name in ("theory", "simulation", "logistic"):
         call("run", folder / f"{name}.toml", "-o", folder / f"{name}.h5")
     (folder / "scan.toml").write_text(BIFURCATION)
     return folder
@@ -397,7 +381,8 @@ def test_ctrl_c_twice_leaves_at_once(folder, tmp_path):
     assert not out.exists() and not list(tmp_path.glob(".long*"))
 
 
-def test_stored_provenance_repeats_the_study(folder):
+def test_stored_provenance_repeats_the_study(folder, logistic_study):
     found = storage.info(folder / "logistic.h5")
-    assert found.kind == "bifurcation" and found.study.strip() == LOGISTIC.strip()
+    assert found.kind == "bifurcation"
+    assert found.study.strip() == logistic_study.STUDY.strip()
     assert found.dtype == "float64"

@@ -35,29 +35,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # also below nohup
 from statmech_attn.cli import app
 app()
 """
-MAP = "def step(x, p):\n    return p['a'] * x * (1 - x)\n"
-STUDY = """
-kind = "bifurcation"
-[system]
-function = "logistic.py:step"
-initial = 0.3
-[parameters]
-a = { start = 3.2, stop = 4.0, num = 5 }
-[run]
-transient = 100
-steps = 512
-exponents = 1
-extend = false
-"""
 
 
 @pytest.fixture(scope="module")
-def logistic(tmp_path_factory):
+def logistic(logistic_study, tmp_path_factory):
     """A scan of the logistic map, opened."""
     folder = tmp_path_factory.mktemp("logistic")
-    (folder / "logistic.py").write_text(MAP)
-    (folder / "logistic.toml").write_text(STUDY)
-    studies.produce(folder / "logistic.toml", folder / "logistic.h5")
+    studies.produce(logistic_study.write(folder), folder / "logistic.h5")
     file = File(folder / "logistic.h5")
     yield file
     file.close()
@@ -75,13 +59,14 @@ def test_code_runs_only_where_it_is_allowed(logistic):
 
 def test_code_that_is_missing_or_has_changed_is_refused(logistic):
     program = logistic.path.with_name("logistic.py")
+    text = program.read_text()
     program.unlink()
     with pytest.raises(Uncomputable, match="because .*logistic.py is missing: put"):
         Live(logistic, allow_code=True)
-    program.write_text(f"{MAP}# changed\n")
+    program.write_text(f"{text}# changed\n")
     with pytest.raises(Uncomputable, match="another logistic.py"):
         Live(logistic, allow_code=True)
-    program.write_text(MAP)
+    program.write_text(text)
 
 
 def test_points_of_a_list_are_told_by_their_parameters_and_not_computed(logistic):
@@ -123,15 +108,17 @@ def test_orbit_and_running_exponents_are_those_of_the_map(live):
 
 
 @pytest.mark.slow
-def test_a_point_of_two_parameters_has_the_verdict_of_the_file(tmp_path):
+def test_a_point_of_two_parameters_has_the_verdict_of_the_file(
+    logistic_study, tmp_path
+):
     (tmp_path / "tent.py").write_text(
         "import jax.numpy as jnp\n\n"
         "def step(x, p):\n"
         "    return p['b'] + p['a'] * jnp.minimum(x, 1 - x)\n"
     )
-    text = STUDY.replace("logistic.py", "tent.py").replace("512", "128")
+    text = logistic_study.STUDY.replace("logistic.py", "tent.py")
     parameters = "a = [0.5, 0.9]\nb = { start = 0.1, stop = 0.2, num = 3 }\n"
-    text = re.sub("a = {.*}\n", parameters, text)
+    text = re.sub("a = {.*}\n", parameters, text.replace("512", "128"))
     (tmp_path / "tent.toml").write_text(text)
     studies.produce(tmp_path / "tent.toml", tmp_path / "tent.h5")
     file = File(tmp_path / "tent.h5")
