@@ -7,12 +7,17 @@ from statmech_attn.tasks import arrays
 
 
 N_0 = 6  # of the made arrays
-SIZES = {"": 16, "_test": 12, "_test_shifted": 20, "_test_validation": 9}
+SETS = {  # examples and tokens: of two shapes alone
+    "": (16, 4),
+    "_test": (16, 4),
+    "_test_shifted": (20, 7),
+    "_test_validation": (16, 4),
+}
 
 
 @pytest.fixture(scope="module")
 def given(made_arrays):
-    return made_arrays.drawn()
+    return made_arrays.drawn(SETS)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +57,7 @@ def test_a_set_is_that_of_a_file_with_this_set_alone(
         assert not only.sets
     np.testing.assert_array_equal(found.xi_test, found.sets["test"][0])
     sizes = [len(Y) for _, Y in found.sets.values()]
-    assert sizes == [SIZES["_test"], SIZES["_test_shifted"], SIZES["_test_validation"]]
+    assert sizes == [16, 20, 16]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +74,7 @@ def test_padding_classes_and_attentioned_inputs_are_those_of_each_set(
     given, made_arrays, tmp_path
 ):
     write, padded = made_arrays.write, dict(given)
-    for end, (examples, tokens) in made_arrays.SETS.items():
+    for end, (examples, tokens) in SETS.items():
         lengths = np.arange(examples) % tokens + 1
         real = np.arange(tokens) < lengths[:, None]
         omega = given[f"attention_2{end}"] * real[:, :, None]
@@ -119,7 +124,7 @@ REFUSED = (
     ({"x_test_shifted": np.full((20, N_0, 7), np.nan)}, "x_test_shifted holds numbers"),
     # padding
     (
-        {"real": np.ones((16, 4)), "real_test": np.ones((12, 4))},
+        {"real": np.ones((16, 4)), "real_test": np.ones((16, 4))},
         "there is real and no real_test_shifted; write both",
     ),
     (
