@@ -223,9 +223,9 @@ def test_saddle_points_of_large_problems_are_all_sought_alike(problem, monkeypat
     """Those of permuted labels, fewer examples and single layers, too."""
     solve, tolerances = bpkr.Problem.solve, []
 
-    def solved(self, **options):
-        tolerances.append(options["solver"].tolerance)
-        return solve(self, **options)
+    def solved(self, solver, **options):
+        tolerances.append(solver.tolerance)
+        return solve(self, **options)  # to another tolerance, whose program is there
 
     monkeypatch.setattr(bpkr.Problem, "solve", solved)
     large = "statmech_attn.bpkr.scores.without_hessian"

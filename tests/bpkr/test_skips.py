@@ -100,9 +100,10 @@ def test_paths_and_layers_are_one_function(tokens):
 def test_a_linear_block_may_be_skipped(tokens):
     x, heads = tokens
     omega = bpkr.attention_of(x, (None, heads[1]))
-    weights = bpkr.draw_weights(
-        jax.random.key(2), n_inputs=4, heads=(1, 2), width=(3, 3, 7), skip=(0.4, 0)
-    )
+    random = np.random.default_rng(2)
+    arrays = [random.normal(size=shape) for shape in ((3, 4), (1, 3, 3), (2, 7, 3), 7)]
+    V_0, *V, a = jax.device_put(arrays)
+    weights = bpkr.Weights(V_0, tuple(V), a, skip=(0.4, 0))
     xi = bpkr.attended(x, omega, skip=(0.4, 0))
     f = bpkr.forward(weights, x, omega)
     np.testing.assert_allclose(bpkr.forward_paths(weights, xi), f, rtol=0, atol=1e-14)
@@ -177,7 +178,7 @@ def test_a_saddle_point_is_one_of_the_action_in_the_order_parameters(problem):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("N", (5, 12))
+@pytest.mark.parametrize("N", (5, 9))
 def test_the_prior_of_the_law_is_that_of_networks(N):
     """Bounded functions of U_1, whose products have heavy tails; singular at N = 5."""
     draws = 40_000
@@ -460,7 +461,7 @@ def test_ranks_follow_the_width():
     assert wishart.blocks(np.full(3, 1), (2, 2), 1, SKIP)[2].columns == 0
     for N in (1, 4):
         law = posed(np.ones((1, 1, 9)), width=N).law()
-        z = jax.random.normal(jax.random.key(10), (law.dimension,))
+        z = jax.device_put(np.random.default_rng(10).normal(size=law.dimension))
         (U_1, U_2), _ = eqx.filter_jit(law.order_parameters)(z)
         assert np.linalg.matrix_rank(U_1) == N
         np.testing.assert_allclose(U_1[:3, :3], SKIP[0] ** 2 * U_2, atol=1e-14)
