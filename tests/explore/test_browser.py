@@ -402,24 +402,27 @@ def test_an_exported_file_of_any_kind_needs_no_server(tab, tmp_path):
 
 
 def test_other_files_are_drawn_over_a_scan(tab, address):
+    from statmech_attn.explore.overlays import DOWNWARD
+
     shown(tab, address, "#file=1")
     box = tab.locator("#others input")
     box.wait_for(timeout=20_000)
-    colours = """() => {
+    downward = [int(DOWNWARD[i : i + 2], 16) for i in (1, 3, 5)]
+    colours = """([red, green, blue]) => {
       const canvas = document.getElementById("base");
       const {data} = canvas.getContext("2d")
         .getImageData(0, 0, canvas.width, canvas.height);
       let count = 0;
       for (let i = 0; i < data.length; i += 4) {
-        count += data[i] === 213 && data[i + 1] === 94 && data[i + 2] === 0;
+        count += data[i] === red && data[i + 1] === green && data[i + 2] === blue;
       }
       return count;
     }"""
     assert "followed downward" in tab.locator("#legend").inner_text()
-    with_sweep = tab.evaluate(colours)
+    with_sweep = tab.evaluate(colours, downward)
     box.uncheck()
     until_address_has(tab, "hide=")
-    without = tab.evaluate(colours)  # of what is drawn in this colour in any case
+    without = tab.evaluate(colours, downward)  # of what has this colour in any case
     assert with_sweep > without + 40
     tab.reload()
     box.wait_for(timeout=20_000)

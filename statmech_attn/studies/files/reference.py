@@ -9,15 +9,18 @@ every key, and the `labels.Variables` of every kind.
 import collections
 import inspect
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from statmech_attn import kinds
-from statmech_attn.labels import Variable
 from statmech_attn.options import MAX_COUNT, Said, said
 from statmech_attn.studies.files.spec import models, tables_in
 from statmech_attn.studies.tables import StudyTable
+
+
+if TYPE_CHECKING:  # `new` reads tables of keys and imports no NumPy
+    from statmech_attn.labels import Variable
 
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -263,7 +266,7 @@ def variables() -> dict[str, str]:
     return {kind: "\n".join(texts) for kind, texts in pages.items()} | {"": shared}
 
 
-def _of_one_form(table: Iterable[Variable]) -> list[Variable]:
+def _of_one_form(table: "Iterable[Variable]") -> "list[Variable]":
     """Variables in which what is said alike of several quantities X is one."""
     forms = collections.defaultdict(list)
     for variable in table:
@@ -283,7 +286,7 @@ def _of_one_form(table: Iterable[Variable]) -> list[Variable]:
     return result
 
 
-def _variable(variable: Variable) -> tuple[str, str]:
+def _variable(variable: "Variable") -> tuple[str, str]:
     """Names of a variable, and its row."""
     words = variable.long_name
     for part in (variable.note, _meanings(variable)):

@@ -312,9 +312,10 @@ def test_the_second_look_is_forecast_at_most_and_then_as_it_is():
     scan = in_memory(work, heard)
     asked = int((scan.confirmed >= 0).sum())
     assert asked == 4
-    told = f"run again from 4 perturbed states: {asked}, for 18000 steps at most: about"
-    assert told in heard.notes[0]
-    rounds = [re.search(r"(\d+), for (\d+) steps", note) for note in heard.notes]
+    again = r"(\d+) doubtful points are run again from 4 perturbed states each, for "
+    rounds = [re.search(again + r"(\d+) steps", note) for note in heard.notes]
+    assert rounds[0] and [int(x) for x in rounds[0].groups()] == [asked, 18_000]
+    assert "18000 steps at most: about" in heard.notes[0]
     steps = sum(4 * int(found[1]) * int(found[2]) for found in rounds if found)
     most = work.longest(Times(0.0, step=1.0), axes.shape[0]) * work.scan.lanes
     assert len(rounds) > 2 and 4 * 18_000 * asked < steps <= most

@@ -22,6 +22,7 @@ from statmech_attn.studies.learning.tasks import learning
 RESULTS = Path(__file__).resolve().parents[3] / "paper_figs" / "results"
 NETWORKS = "[network]\nwidth = [4, 40]\ntemperature = [0.1, 1.0]\n"
 NETWORK = "[network]\nwidth = 4\ntemperature = 0.1\n"
+CHOICES = {"test": "published", "validation": "validation"}  # by the set that chooses
 SIZES = {"test": 12, "shifted": 20, "validation": 9}
 OF_SETS = {"accuracy_sets", "accuracy_gain", "accuracy_chosen", "chosen_temperature"}
 
@@ -172,14 +173,19 @@ def test_files_of_several_sets_are_printed_drawn_and_explored(ran, files):
         shown = " ".join(artist.get_text() for artist in figure.findobj(Text))
         assert "niglot" not in shown and "characters" not in shown
     file = File(files / "order-parameter-every.h5")
-    (panel,) = [
-        panel
-        for panel in sheet_of(file).panels({"width": 1, "temperature": 0})
-        if panel["caption"] == "Accuracy on the test sets"
-    ]
-    assert panel["names"] == [*SIZES]
+    sheet = sheet_of(file)
+    assert sheet is not None
+    panels = sheet.panels("test_sets")["panels"]
+    assert len(panels) == every.sizes["choice"]
+    for panel in panels:
+        lines = {x["words"]: x["y"] for x in panel["marks"] if x["words"]}
+        assert [*lines] == [*SIZES]
+        choice = CHOICES[panel["title"].split()[-1]]
+        chosen = every.accuracy_chosen.sel(choice=choice)
+        for name, accuracies in lines.items():
+            expected = chosen.sel(test_set=name)
+            np.testing.assert_allclose(accuracies, expected, rtol=1e-6)
     stored = every.isel(width=1, temperature=0)
-    np.testing.assert_allclose(panel["rows"][0]["y"], stored.accuracy_sets, rtol=1e-6)
     point = Solving(file).solved({"width": 40.0, "temperature": 0.1})
     for name in ("accuracy_sets", "accuracy_sets_stderr"):
         np.testing.assert_array_equal(point[name], stored[name])
