@@ -288,15 +288,13 @@ def attention_of(
     """
     nonlinear = heads_from_products([layer for layer in heads if layer is not None])
     x = check_inputs(x, nonlinear)
-    read = np.ones((1, x.shape[2], x.shape[2]), bool)
+    every = np.ones((1, x.shape[2], x.shape[2]), bool)
+    seen = jnp.asarray(np.triu(every) if causal else every, bool)
     if real is not None:
-        read = read & np.asarray(real)[:, :, None]
-    if causal:
-        read = np.triu(read)
-    seen = jnp.asarray(read, bool)
+        seen = seen & jnp.asarray(real, bool)[:, :, None]
     matrix = lambda W: attention_matrix(x, jnp.asarray(W, float), seen)
     layers = [
-        None if layer is None else np.stack([matrix(W) for W in np.asarray(layer)])
+        None if layer is None else jnp.stack([matrix(W) for W in layer])
         for layer in heads
     ]
     return attention_arrays(layers, real=real)

@@ -123,3 +123,9 @@ def test_a_skip_of_zero_is_no_skip():
     assert (f == g).all()
     one, other = (bpkr.order_parameters(w)[0][0] for w in (with_zero, without))
     assert one.shape == (6, 6) and (one == other).all()
+
+
+def test_attention_of_heads_is_refused_in_one_line_while_jax_traces():
+    x, heads = np.ones((2, 3, 4)), bpkr.heads_from_products([np.zeros((1, 3, 3))])
+    with pytest.raises(ValueError, match="outside jit"):
+        jax.jit(lambda x: bpkr.attention_of(x, heads).layers)(x)
