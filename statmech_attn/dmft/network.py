@@ -308,7 +308,7 @@ def parameters(beta, gamma, epsilon, redrawn=None) -> Parameters:
     # Arrays stay on their devices.
     of = jnp if any(isinstance(x, jax.Array) for x in values.values()) else np
     arrays = of.broadcast_arrays(*(of.asarray(x, float) for x in values.values()))
-    return Parameters(*jax.device_put(arrays))
+    return Parameters(*(jnp.asarray(x, float) for x in arrays))
 
 
 def _require_allowed(name: str, value: Float[np.ndarray, "..."]) -> None:

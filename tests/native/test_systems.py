@@ -165,6 +165,16 @@ def test_of_a_network_in_continuous_time_too(window):
     assert without_rule(system, *side_by_side((state, given))) == set()
 
 
+def test_parameters_may_be_made_in_the_map():
+    net, numbers, start = network("poclopez-pe2")
+    inner = dmft.system(net)
+    rest = {name: numbers[name] for name in ("gamma", "epsilon")}
+    made = lambda p: dmft.parameters(p["beta"], **rest)
+    step = lambda state, p: inner.step(state, made(p))
+    program = jax.make_jaxpr(step)(start, {"beta": 1.3})
+    assert set(names(program.jaxpr)) <= set(rules.RULES)
+
+
 def test_every_system_of_the_reference_table_is_looked_at():
     public = inspect.getmembers(systems, inspect.isfunction)
     others = {"henon_heiles_start"}  # a state
