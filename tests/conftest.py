@@ -1,3 +1,4 @@
+import gc
 import importlib.util
 import os
 import pathlib
@@ -92,6 +93,13 @@ def pytest_collection_modifyitems(config, items):
     left_out = [item for item in items if item.nodeid not in chosen]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item.nodeid in chosen]
+
+
+def pytest_collection_finish():
+    """Search for garbage seldom, and not among the tests and modules that stay."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def pytest_runtest_setup(item):
