@@ -214,9 +214,12 @@ def write_returns(path: Path) -> None:
 
     plane = dynamics.section(dynamics.flow(rossler, time=1.0, substeps=20), (1, 0.0))
     plan = dynamics.diagrams.Plan(
-        transient=400, steps=500, exponents=2, strobe_samples=128,
+        transient=400,
+        steps=500,
+        exponents=2,
+        strobe_samples=128,
         **dynamics.diagrams.WITHOUT_SECTION,
-    )  # fmt: skip
+    )
     dynamics.diagram(
         plane,
         {"c": np.linspace(2, 6, 257)},

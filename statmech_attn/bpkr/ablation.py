@@ -384,14 +384,14 @@ def _pairs(gained, differences) -> tuple[Mean, Mean]:
 
 def _greedy(gained, differences) -> tuple[tuple[int, ...], Mean]:
     """Order in which heads are switched off, and the loss gained along it."""
-    left, order, along = set(range(len(differences))), [], []
-    while left:
+    remaining, order, along = set(range(len(differences))), [], []
+    while remaining:
         trials = {
             head: gained(*order, head) if order else differences[head]
-            for head in sorted(left)
+            for head in sorted(remaining)
         }
         least = min(trials, key=lambda head: trials[head].mean())
         along.append(trials[least])
         order.append(least)
-        left.remove(least)
+        remaining.remove(least)
     return tuple(order), Mean.of(np.array(along))

@@ -289,10 +289,10 @@ def attention_of(
     nonlinear = heads_from_products([layer for layer in heads if layer is not None])
     x = check_inputs(x, nonlinear)
     every = np.ones((1, x.shape[2], x.shape[2]), bool)
-    seen = jnp.asarray(np.triu(every) if causal else every, bool)
+    attended = jnp.asarray(np.triu(every) if causal else every, bool)
     if real is not None:
-        seen = seen & jnp.asarray(real, bool)[:, :, None]
-    matrix = lambda W: attention_matrix(x, jnp.asarray(W, float), seen)
+        attended = attended & jnp.asarray(real, bool)[:, :, None]
+    matrix = lambda W: attention_matrix(x, jnp.asarray(W, float), attended)
     layers = [
         None if layer is None else jnp.stack([matrix(W) for W in layer])
         for layer in heads

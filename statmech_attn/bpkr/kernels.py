@@ -93,9 +93,9 @@ def _squares_kernel(xi: Float[np.ndarray, "P N_0 Pi"], U) -> Float[Array, "n n"]
     """`self_kernel` outside of compiled programs, by squares: half of the products."""
     values, V = np.linalg.eigh(U)
     K = np.zeros(())
-    for sign, own in ((1, values >= 0), (-1, values < 0)):
-        if own.any():
-            K = K + sign * gram(xi, V[:, own] * np.sqrt(abs(values[own])))
+    for sign, of_sign in ((1, values >= 0), (-1, values < 0)):
+        if of_sign.any():
+            K = K + sign * gram(xi, V[:, of_sign] * np.sqrt(abs(values[of_sign])))
     return jnp.asarray(K + np.triu(K, 1).T)
 
 

@@ -68,9 +68,9 @@ def error_left_out(solution: Solution) -> tuple[float | None, float | None]:
         theory = problem.theory(solution)
         examples = problem.against(problem.xi)
         k = examples.kernel(theory.U) @ theory.half.T
-        own = of_blocks(contracted(examples.own_blocks(), theory.U))
+        own_kernels = of_blocks(contracted(examples.own_blocks(), theory.U))
         shared = of_blocks(k) @ of_blocks(k).swapaxes(1, 2)
-        without = jnp.eye(count) - (own - shared) / T
+        without = jnp.eye(count) - (own_kernels - shared) / T
         beside = problem.y - k @ (theory.half @ problem.rows.y)
     errors = jnp.linalg.solve(without, beside.reshape(len(problem.Y), count, 1))
     squares = np.asarray((errors**2).mean(axis=(1, 2)))

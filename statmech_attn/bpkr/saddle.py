@@ -333,8 +333,8 @@ def _solve_streamed(
     xi, scale, y = map(np.asarray, (rows.xi, rows.scale, rows.y))
     T, largest = float(problem.temperature), float(problem.widths.max())
     network = eqx.tree_at(lambda p: (p.xi, p.operator), rows, (None, None))
-    kept = xi.astype(np.float32) if xi.size <= hessian_free.SINGLE else xi
-    inputs = {np.float64: xi, np.float32: kept}
+    rounded = xi.astype(np.float32) if xi.size <= hessian_free.SINGLE else xi
+    inputs = {np.float64: xi, np.float32: rounded}
 
     def evaluated(point, dtype: type = np.float64):
         F = np.asarray(_factor(network, point))

@@ -258,9 +258,9 @@ class HeadScores(eqx.Module):
     def kept(self) -> Bool[np.ndarray, "m h n"]:
         """Masks by each of `orders`, of 1 to h heads that are kept: `kept_heads`."""
         masks = kept_heads(self.orders)
-        kept = np.ones((*masks.shape[:2], len(self.names)), bool)
-        kept[:, :, self.is_head] = masks
-        return kept
+        head_masks = np.ones((*masks.shape[:2], len(self.names)), bool)
+        head_masks[:, :, self.is_head] = masks
+        return head_masks
 
     @property
     def label_variance(self) -> float:
@@ -297,8 +297,10 @@ class HeadScores(eqx.Module):
         dataset = self._to_dataset().assign_coords(labelled)
         if self.ablation is None or self.agreement is None:
             return dataset
-        own = [name for name, head in zip(names, self.is_head) if head]
-        of_heads = self.ablation.to_dataset().assign_coords(attention_head=own)
+        attention_heads = [name for name, head in zip(names, self.is_head) if head]
+        of_heads = self.ablation.to_dataset().assign_coords(
+            attention_head=attention_heads
+        )
         further = set(of_heads.dims) - {"attention_head"}  # pairs, orders of pruning
         of_heads = of_heads.drop_dims(further).reindex(attention_head=names)
         of_heads = of_heads.assign_coords(attention_head=dataset.attention_head)

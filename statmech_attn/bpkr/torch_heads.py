@@ -217,8 +217,8 @@ def _before_projection(module, change: Callable[[Any], Any]) -> Iterator[None]:
     import torch  # pyright: ignore[reportMissingImports]
 
     parameters = module.out_proj._parameters
-    kept = dict(parameters)
-    weight, bias = kept["weight"], kept["bias"]
+    projection = dict(parameters)
+    weight, bias = projection["weight"], projection["bias"]
 
     def projected(_, given, output):
         heads, *attention = output
@@ -230,7 +230,7 @@ def _before_projection(module, change: Callable[[Any], Any]) -> Iterator[None]:
         parameters.update(weight=identity, bias=None)
         yield
     finally:
-        parameters.update(kept)
+        parameters.update(projection)
         hook.remove()
 
 

@@ -62,13 +62,13 @@ class Targets(NamedTuple):
             )
         sets = [attractors.orbits.set_of(k) for k in attractors.leader[stays]]
         cycles = attractors.kind[stays] == CYCLE
-        kept = [x if cycle else x[::SPARSE] for x, cycle in zip(sets, cycles)]
-        holes = [furthest(x, near) for x, near in zip(sets, kept)]
+        samples = [x if cycle else x[::SPARSE] for x, cycle in zip(sets, cycles)]
+        holes = [furthest(x, near) for x, near in zip(sets, samples)]
         size = [1 + np.abs(x).max() for x in sets]
-        most = max(map(len, kept))
+        most = max(map(len, samples))
         return cls(
             np.flatnonzero(stays),
-            np.stack([np.resize(x, (most, x.shape[1])) for x in kept]),
+            np.stack([np.resize(x, (most, x.shape[1])) for x in samples]),
             np.maximum(search.capture * np.array(size), holes),
         )
 

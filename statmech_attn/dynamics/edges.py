@@ -193,8 +193,10 @@ class _Sides(Recorder):
             self._label = lambda state: numbers[sets.nearest(system.seen(state))]
             self._stays, self._look = STAYS, steps_of_look(system)
         else:
-            each = lambda state: jax.vmap(label, in_axes=(lane_axes(state),))(state)
-            self._label, self._stays, self._look = each, 1, 1
+            label_each = lambda state: jax.vmap(label, in_axes=(lane_axes(state),))(
+                state
+            )
+            self._label, self._stays, self._look = label_each, 1, 1
         self._looks = -(-horizon // self._look)
         self._labels = jax.jit(self._arrived)
 
@@ -234,8 +236,8 @@ class _Sides(Recorder):
             now = self._labelled(state)
             more = jnp.where(now == label, stays + 1, 1) * (now >= 0)
             state = jax.lax.fori_loop(0, self._look, step, state)
-            kept = lambda new, old: jnp.where(live, new, old)
-            return state, looks + 1, kept(more, stays), kept(now, label)
+            if_live = lambda new, old: jnp.where(live, new, old)
+            return state, looks + 1, if_live(more, stays), if_live(now, label)
 
         nothing = jnp.zeros(count_of(state), int)
         carry = state, 0, nothing, nothing + NOT_SETTLED
@@ -269,9 +271,9 @@ class _Track:
             if len(self.states) == end or self.result != TRACKED:
                 break
             record = self.sides.record(state, end - len(self.states), self.far)
-            state, made = record.state, np.asarray(record.states)[: int(record.count)]
-            self.states += list(made[..., 0])
-            self.separation += [float(separation(x)) for x in made]
+            state, states = record.state, np.asarray(record.states)[: int(record.count)]
+            self.states += list(states[..., 0])
+            self.separation += [float(separation(x)) for x in states]
         return state
 
     def _cut(self, state: PyTree, vectors: np.ndarray) -> PyTree:

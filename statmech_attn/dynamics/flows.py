@@ -210,8 +210,8 @@ def _steps(field, start: float, time: float, substeps: int):
     def step(x, parameters=None):
         # A step would broadcast what the field returns.
         require_like(jax.eval_shape(field, start, x, parameters), x, "field")
-        one = lambda i, x: solver_step(field, start + i * dt, x, parameters, dt)
-        return jax.lax.fori_loop(0, substeps, one, x)
+        substep = lambda i, x: solver_step(field, start + i * dt, x, parameters, dt)
+        return jax.lax.fori_loop(0, substeps, substep, x)
 
     return step
 

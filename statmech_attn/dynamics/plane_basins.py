@@ -199,8 +199,8 @@ class PlaneBasins(Points):
                 basin[where], time[where] = self._followed(cells[where])
             step //= 2
             tick(len(tiles) / (2 * self.coarse))
-        kept = np.s_[:, :TILE, :TILE]
-        return {"basin": basin[kept], "arrival_time": time[kept]}
+        of_tiles = np.s_[:, :TILE, :TILE]
+        return {"basin": basin[of_tiles], "arrival_time": time[of_tiles]}
 
     def assemble(self, results: Results) -> Assembled:
         size = self.y.size, self.x.size
@@ -327,8 +327,8 @@ def _later(system, parameters, sets, between, most, orbits: Orbits) -> Orbits:
         nearest = sets.nearest(system.seen(state))
         same = (nearest >= 0) & (nearest == basin)
         after = looks + 1, jnp.where(same, stays + 1, nearest >= 0), nearest
-        kept = lambda new, old: jnp.where(live, new, old)
-        looks, stays, basin = map(kept, after, (looks, stays, basin))
+        if_live = lambda new, old: jnp.where(live, new, old)
+        looks, stays, basin = map(if_live, after, (looks, stays, basin))
         return state, looks, stays, basin
 
     return jax.lax.fori_loop(0, LOOKS, look, orbits)

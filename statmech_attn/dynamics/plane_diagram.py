@@ -207,8 +207,8 @@ class PlaneDiagram(Points):
             return row
         dataset = plane.compute()
         count = dataset.sizes["attractor"]
-        kept = np.linspace(0, dataset.sizes["point"] - 1, POINTS).round().astype(int)
-        row["points"][:count] = dataset.points.values[:, kept]
+        sampled = np.linspace(0, dataset.sizes["point"] - 1, POINTS).round().astype(int)
+        row["points"][:count] = dataset.points.values[:, sampled]
         row["fraction"][:count], row["period"][:count] = (
             dataset.fraction,
             dataset.period,

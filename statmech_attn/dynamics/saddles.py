@@ -159,16 +159,16 @@ def stagger_and_step(
     state, key = trials.longest_lived(state, key)
     begin, tracked, jumps = _one(state), [], []
     while sum(map(len, tracked)) < steps:
-        state, jump, left, key = trials.staggered(state, key, size)
-        if left <= 0:
+        state, jump, remaining, key = trials.staggered(state, key, size)
+        if remaining <= 0:
             break
         jumps += [jump] * (jump > 0)
         begin = begin if tracked else _one(state)
-        while left > 0:
-            record = trials.record(state, left, np.inf)
+        while remaining > 0:
+            record = trials.record(state, remaining, np.inf)
             state, count = record.state, int(record.count)
             tracked.append(np.asarray(record.states)[:count, :, 0])
-            left -= count
+            remaining -= count
     dimension = len(np.asarray(trials.vectors(state)))
     states = np.concatenate([np.empty((0, dimension)), *tracked])[:steps]
     return Saddle(
@@ -233,15 +233,15 @@ class _Trials(Recorder):
 
         everyone = jnp.ones(LANES, bool), jnp.zeros(LANES, int)
         time = jax.lax.while_loop(goes_on, step, (states, *everyone))[2]
-        left = time - self.lifetime
+        gained = time - self.lifetime
         # Lengths have equal chances per decade, survivors a chance that grows with
         # their length: as of tries of even density along the expanding direction, whose
         # survivors have the natural measure.
         score = jnp.log(jump) + jax.random.gumbel(choice, (LANES,))
-        score = jnp.where(left > 0, score.at[0].set(jnp.inf), -jnp.inf)
+        score = jnp.where(gained > 0, score.at[0].set(jnp.inf), -jnp.inf)
         i, longest = jnp.argmax(score), jnp.argmax(time)
         at = lambda i: jax.lax.dynamic_slice_in_dim(vectors, i, 1, axis=1)
-        return _Trial(key, at(i), jump[i], left[i], at(longest), time[longest])
+        return _Trial(key, at(i), jump[i], gained[i], at(longest), time[longest])
 
     def longest_lived(self, state: PyTree, key) -> tuple[PyTree, Any]:
         """A state whose lifetime is long enough, from better and better ones; a key.

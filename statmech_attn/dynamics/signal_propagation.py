@@ -209,11 +209,11 @@ def _mean_field(blocks, overlap, layers):
         after = (q, c, jnp.ones_like(e), f / e)  # e is 1 where a layer begins
         return after, (q, c, jnp.log(e) / 2)
 
-    one = jnp.ones_like(overlap)
-    first = (one, overlap, one, 0 * one)
+    ones = jnp.ones_like(overlap)
+    first = (ones, overlap, ones, 0 * ones)
     q, c, growth = jax.lax.scan(layer, first, None, length=layers)[1]
     with_first = lambda x, x_0: jnp.concatenate([x_0[None], x])
-    return (with_first(q, one), with_first(c, overlap)), growth
+    return (with_first(q, ones), with_first(c, overlap)), growth
 
 
 def _attention(blocks: RandomBlocks, c, e, f):
@@ -256,9 +256,9 @@ def _powers(y):
 def _perceptron(blocks: RandomBlocks, c, e, f):
     """The same of the MLP."""
     gain, slope = jax.nn.gelu, jax.vmap(jax.grad(jax.nn.gelu))
-    one = jnp.ones_like(c)
-    q_u, p_u = (_products(gain, blocks.up, rho) for rho in (one, c))
-    same, other = (blocks.up**2 * _products(slope, blocks.up, x) for x in (one, c))
+    ones = jnp.ones_like(c)
+    q_u, p_u = (_products(gain, blocks.up, rho) for rho in (ones, c))
+    same, other = (blocks.up**2 * _products(slope, blocks.up, x) for x in (ones, c))
     return tuple(blocks.down**2 * x for x in (q_u, p_u, same * e, other * f))
 
 

@@ -122,8 +122,8 @@ class _Loop(eqx.Module):
     @property
     def parts(self) -> tuple[str, ...]:
         """Names of all branches and norms in their order."""
-        each = ((x,) if isinstance(x, _Norm) else x for x in self.stages)
-        return tuple(part.name for stage in each for part in stage)
+        stages = ((x,) if isinstance(x, _Norm) else x for x in self.stages)
+        return tuple(part.name for stage in stages for part in stage)
 
     def __call__(self, h, parameters=None):
         for stage in self.stages:
@@ -263,8 +263,8 @@ class _Head(eqx.Module):
         products = self.query(z) @ self.key(z).T / math.sqrt(len(self.query.weight))
         products = products / parameters.get("temperature", 1.0)
         if self.causal:
-            seen = jnp.tril(jnp.ones(products.shape, bool))
-            products = jnp.where(seen, products, -jnp.inf)
+            attended = jnp.tril(jnp.ones(products.shape, bool))
+            products = jnp.where(attended, products, -jnp.inf)
         return jax.nn.softmax(products, axis=-1) @ self.value(z) @ self.output.T
 
 

@@ -423,17 +423,17 @@ class _Orbits:
         marks = (together @ self.weights) @ (generic / generic.sum())
         order = np.argsort(marks, kind="stable")
         parts = np.split(order, 1 + np.flatnonzero(np.diff(marks[order]) > SAME))
-        kept = []
+        distinct = []
         for part in parts if len(order) else []:
             rest = np.sort(part)
             while len(rest):
                 away = np.abs(together[rest] - together[rest[0]]) / self.size
                 same = away.max(axis=(1, 2)) < SAME
                 hits[rest[0]] = hits[rest[same]].sum()
-                kept.append(rest[0])
+                distinct.append(rest[0])
                 rest = rest[~same]
-        kept = np.sort(np.array(kept, int))
-        self.points, self.hits = together[kept], hits[kept]
+        distinct = np.sort(np.array(distinct, int))
+        self.points, self.hits = together[distinct], hits[distinct]
 
 
 def _arrays(tree):

@@ -146,8 +146,8 @@ def _samples(dataset: xr.Dataset) -> dict[str, str]:
         section = r"$|m^{o,\mathrm{SE}}_2| <$ " + power_of_ten(tolerance)
         return {"strobe": r"$t \equiv 0$ mod $C$", "section": section}
     period = int(dataset.attrs["clock_period"])
-    each = f"every {dataset.attrs['unit']}"
-    every = {"strobe": rf"$t \equiv 0$ mod ${period}$" if period > 1 else each}
+    every_step = f"every {dataset.attrs['unit']}"
+    every = {"strobe": rf"$t \equiv 0$ mod ${period}$" if period > 1 else every_step}
     _, _, where = dataset.section.attrs["long_name"].partition(" on the section ")
     near = "" if np.isnan(tolerance) else f", $\\pm$ {power_of_ten(tolerance)}"
     return every | {

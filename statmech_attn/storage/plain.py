@@ -96,12 +96,12 @@ def _require_dimensions(
             that share a number.
     """
     if _is_scale(found) and OF_COORDINATE in found.attrs:
-        own = [lengths.get(number) for number in _integers(found, OF_COORDINATE)]
+        expected = [lengths.get(number) for number in _integers(found, OF_COORDINATE)]
     elif _is_scale(found) and "DIMENSION_LIST" not in found.attrs:
         return
     else:
-        own = _dimensions(found)
-    if own != list(found.shape):
+        expected = _dimensions(found)
+    if expected != list(found.shape):
         raise ValueError(f"{name} has not the dimensions of its data")
 
 

@@ -219,10 +219,12 @@ def _fewer(given: Source, Y, readout, queries, most: int, memory_limit: int) -> 
         for head, ratio in zip(given.kept[layer], of_layer, strict=True)
     )
     for _, layer, head in order:
-        kept = [set(of_layer) for of_layer in given.kept]
-        if math.prod(given.branches) > most and len(kept[layer]) > 1:
-            kept[layer].remove(head)
-            given = given._replace(kept=tuple(tuple(sorted(heads)) for heads in kept))
+        heads_kept = [set(of_layer) for of_layer in given.kept]
+        if math.prod(given.branches) > most and len(heads_kept[layer]) > 1:
+            heads_kept[layer].remove(head)
+            given = given._replace(
+                kept=tuple(tuple(sorted(heads)) for heads in heads_kept)
+            )
     return given
 
 

@@ -100,8 +100,8 @@ def _all_of_standard_map():
     """Largest distance of a published point from the nearest of ours, or back."""
     cycles, away = _standard_cycles(0.971635, 3), []
     for period, points in STANDARD.items():
-        own = cycles.points[cycles.length == period, :period].reshape(-1, 2)
-        apart = np.abs(own[:, None] - np.array(points)).max(axis=2)
+        our_points = cycles.points[cycles.length == period, :period].reshape(-1, 2)
+        apart = np.abs(our_points[:, None] - np.array(points)).max(axis=2)
         away.append(float(max(apart.min(axis=0).max(), apart.min(axis=1).max())))
     return Measurement(away)
 

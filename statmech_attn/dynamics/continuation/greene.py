@@ -62,9 +62,9 @@ def greene_residue(cycle: LongCycle) -> tuple[float, float]:
         )
     away = float(cycle.error.max())  # of ln mu; a pair that meets moves by the root
     with np.errstate(over="ignore"):
-        one, other = np.exp(cycle.log_moduli + 1j * cycle.angles)
-    error = (abs(one - other) + abs(one) * away) * away / 4
-    return float((2 - one - other).real / 4), float(error)
+        multiplier, other = np.exp(cycle.log_moduli + 1j * cycle.angles)
+    error = (abs(multiplier - other) + abs(multiplier) * away) * away / 4
+    return float((2 - multiplier - other).real / 4), float(error)
 
 
 class CriticalParameter(eqx.Module):

@@ -154,15 +154,17 @@ def find_long_cycle(
     residual, guess, scales = _posed(problem, orbit, value, shift, 1.0)
     row = jnp.zeros_like(guess).at[-1 if held is None else held].set(1.0)
     numbers = jnp.asarray(settings.tolerance), jnp.asarray(settings.max_iterations)
-    found = correct_orbit(Scaled(residual, scales), guess / scales, row, *numbers)
+    correction = correct_orbit(Scaled(residual, scales), guess / scales, row, *numbers)
     point = Point(
-        u=np.asarray(scales * found.u),
-        tangent=np.asarray(scales * found.tangent),
-        jacobian=np.asarray(found.jacobian / columns_of(scales, problem.dimension)),
+        u=np.asarray(scales * correction.u),
+        tangent=np.asarray(scales * correction.tangent),
+        jacobian=np.asarray(
+            correction.jacobian / columns_of(scales, problem.dimension)
+        ),
         arclength=0.0,
-        iterations=int(found.iterations),
+        iterations=int(correction.iterations),
     )
-    return read(problem, point, int(found.code))
+    return read(problem, point, int(correction.code))
 
 
 def _posed(problem: Problem, orbit: PyTree, value: float, shift, unit: float):

@@ -65,7 +65,7 @@ def _eliminate(blocks, values: Float[Array, "k d"], turn_of_ends: float = 1.0):
         turn_of_ends: x_k / x_0, 1 or -1.
     """
     d = blocks.shape[1]
-    one, none = jnp.eye(d), jnp.zeros((d, d))
+    unit, none = jnp.eye(d), jnp.zeros((d, d))
 
     def remove(above, row):
         block, value = row
@@ -73,15 +73,15 @@ def _eliminate(blocks, values: Float[Array, "k d"], turn_of_ends: float = 1.0):
         below = jnp.column_stack([block[:, d], value])
         turn, triangle = jnp.linalg.qr(jnp.vstack([last, block[:, :d]]), "complete")
         others = jnp.vstack(
-            [jnp.hstack([first, none, rest]), jnp.hstack([none, -one, below])]
+            [jnp.hstack([first, none, rest]), jnp.hstack([none, -unit, below])]
         )
         turned = turn.T @ others
         sign = jnp.sign(jnp.linalg.det(turn) * jnp.prod(jnp.diag(triangle)))
-        left = turned[d:, :d], turned[d:, d : 2 * d], turned[d:, 2 * d :]
-        return left, (triangle[:d], turned[:d], sign)
+        reduced = turned[d:, :d], turned[d:, d : 2 * d], turned[d:, 2 * d :]
+        return reduced, (triangle[:d], turned[:d], sign)
 
     rest = jnp.column_stack([blocks[0, :, d], values[0]])
-    start = blocks[0, :, :d], -one, rest
+    start = blocks[0, :, :d], -unit, rest
     (first, last, rest), taken = jax.lax.scan(remove, start, (blocks[1:], values[1:]))
     return jnp.column_stack([first + turn_of_ends * last, rest]), taken
 
@@ -93,9 +93,9 @@ def _solve(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
         both (k d + 1,), and the sign of det (DG; kernel).
     """
     d = blocks.shape[1]
-    left, (triangles, turned, signs) = _eliminate(blocks, values)
-    basis, triangle = jnp.linalg.qr(left[:, : d + 1].T, "complete")
-    inner = solve_triangular(triangle[:d], left[:, d + 1], trans="T")
+    reduced, (triangles, turned, signs) = _eliminate(blocks, values)
+    basis, triangle = jnp.linalg.qr(reduced[:, : d + 1].T, "complete")
+    inner = solve_triangular(triangle[:d], reduced[:, d + 1], trans="T")
     ends = jnp.column_stack([basis[:, :d] @ inner, basis[:, d]])
     first, last = ends[:d], ends[d]
 
@@ -111,7 +111,7 @@ def _solve(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
     particular, kernel = jnp.concatenate(
         [first, *[points.reshape(-1, 2)], last[None]]
     ).T
-    square = jnp.vstack([left[:, : d + 1], basis[:, d]])
+    square = jnp.vstack([reduced[:, : d + 1], basis[:, d]])
     sign = jnp.prod(signs) * jnp.linalg.slogdet(square)[0]
     return particular, kernel / jnp.linalg.norm(kernel), sign
 
@@ -124,9 +124,9 @@ def determinant(blocks: Float[Array, "k d d+1"], multiplier: float) -> Float[Arr
         blocks: derivatives at the points; products of them are not formed.
         multiplier: 1 or -1.
     """
-    left, taken = _eliminate(blocks, jnp.zeros(blocks.shape[:2]), multiplier)
+    reduced, taken = _eliminate(blocks, jnp.zeros(blocks.shape[:2]), multiplier)
     d = blocks.shape[1]
-    return jnp.prod(taken[2]) * jnp.linalg.det(left[:, :d])
+    return jnp.prod(taken[2]) * jnp.linalg.det(reduced[:, :d])
 
 
 def _null_vector(jacobians: Float[Array, "k d d"], multiplier: float):
@@ -134,8 +134,8 @@ def _null_vector(jacobians: Float[Array, "k d d"], multiplier: float):
     d = jacobians.shape[1]
     blocks = jnp.concatenate([jacobians, jnp.zeros_like(jacobians[..., :1])], axis=2)
     zeros = jnp.zeros(blocks.shape[:2])
-    left, (triangles, turned, _) = _eliminate(blocks, zeros, multiplier)
-    first = jnp.linalg.svd(left[:, :d])[2][-1]
+    reduced, (triangles, turned, _) = _eliminate(blocks, zeros, multiplier)
+    first = jnp.linalg.svd(reduced[:, :d])[2][-1]
 
     def back(ahead, row):
         triangle, turned = row

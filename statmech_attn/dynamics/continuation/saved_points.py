@@ -71,12 +71,12 @@ def at_point(
             f"saved must hold cycles and {problem.free} along 'point'; "
             f"got {', '.join(map(str, dataset.data_vars))}."
         )
-    kept = np.flatnonzero(np.isfinite(followed[problem.free]))
-    if not -kept.size <= point < kept.size:
-        raise ValueError(f"point must be one of {kept.size}; got {point}.")
-    x = cycles.values[kept]
-    u = np.column_stack([x.reshape(kept.size, -1), followed[problem.free][kept]])
-    i = point % kept.size
-    values = {name: float(column[kept[i]]) for name, column in followed.items()}
-    ahead = u[min(i + 1, kept.size - 1)] - u[max(i - 1, 0)]
+    points = np.flatnonzero(np.isfinite(followed[problem.free]))
+    if not -points.size <= point < points.size:
+        raise ValueError(f"point must be one of {points.size}; got {point}.")
+    x = cycles.values[points]
+    u = np.column_stack([x.reshape(points.size, -1), followed[problem.free][points]])
+    i = point % points.size
+    values = {name: float(column[points[i]]) for name, column in followed.items()}
+    ahead = u[min(i + 1, points.size - 1)] - u[max(i - 1, 0)]
     return Start(problem.with_parameters(**values), x[i], values[problem.free], ahead)
