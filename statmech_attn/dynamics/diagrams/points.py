@@ -96,11 +96,11 @@ def _trim(x, real: int) -> np.ndarray:
 def put(old, new, indices):
     """Replace the points `indices` (last axis) of a tree of arrays."""
 
-    def put(x, y):
+    def replaced(x, y):
         if np.ndim(x) == 0:
             return y
         x = np.array(x)
         x[..., indices] = y
         return x
 
-    return jax.tree.map(put, old, new)
+    return jax.tree.map(replaced, old, new)
