@@ -1,6 +1,6 @@
 # make demo       from a fresh machine to a finished figure in results/demo
 # make test       the tests
-# make test-slow  those that take minutes; records their results in docs/validation.md
+# make test-slow  those that take longer; records their results in docs/validation.md
 #                 (TESTS=tests/scan: of these alone)
 # make test-part  the eighth of those that belongs to this commit
 # make test-newest  native programs, batches and a share of those on the newest Python
