@@ -22,6 +22,7 @@ positive definite whatever the numbers.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -201,9 +202,13 @@ def gaussian_process_limit(
         >>> jnp.diagonal(U).tolist()
         [0.25, 1.0, 1.0]
     """
+    return _limit(variances, tuple(heads), outputs, skips(skip, len(heads)))
+
+
+@partial(jax.jit, static_argnames=("heads", "outputs", "skip"))
+def _limit(variances, heads: tuple[int, ...], outputs: int, skip: Skip):
     variances = jnp.asarray(variances)
     limits = [jnp.full(outputs, variances[-1])]
-    skip = skips(skip, len(heads))
     for H, s2, b in zip(heads[::-1], variances[-2:0:-1], skip[::-1], strict=True):
         above = limits[-1]
         skipped = [] if b is None else [b**2 * above]

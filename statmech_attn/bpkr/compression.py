@@ -27,6 +27,7 @@ from collections.abc import Callable
 from typing import Any, TYPE_CHECKING
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -277,16 +278,16 @@ def _resolved(
     small, and where bounds by a Cholesky factor do not say it in a tenth of the time.
     """
     (P, outputs), T = labels.shape, temperature
-    squares, sizes = float((labels**2).sum()), (inputs.xi**2).sum(axis=(0, 1))
+    squares = float((labels**2).sum())
     allowed = HIDDEN * width / EPSILON
     if T**2 > 0:  # no underflow
-        largest = prior * float(sizes @ inputs.scale**2)
+        largest = prior * float(_trace(inputs))
         grown = max(1.0, squares / (T * width))
         if largest * (grown * squares / T**2 + P * outputs / T) <= allowed:
             return True
     if T > 0 and _bounded_in_single(inputs, prior, labels, T, width):
         return True
-    K = prior * np.asarray(inputs.kernel(jnp.eye(len(sizes))))
+    K = prior * np.asarray(inputs.kernel(jnp.eye(inputs.n_paths)))
     if T > 0 and _bounded(K, labels, T, width) <= HIDDEN:
         return True
     values, V = np.linalg.eigh(K)
@@ -298,6 +299,12 @@ def _resolved(
     of_labels = _gradient_error(values, squares, T, width)
     of_determinant = EPSILON * values[0] * outputs * (1 / (values + T)).sum() / width
     return bool(of_labels + of_determinant <= HIDDEN)
+
+
+@jax.jit
+def _trace(inputs: PathFactors) -> Array:
+    """That of the kernel at U = 1."""
+    return (inputs.xi**2).sum(axis=(0, 1)) @ inputs.scale**2
 
 
 def _bounded_in_single(inputs, prior: float, labels, T: float, width: float) -> bool:

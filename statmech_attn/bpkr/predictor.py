@@ -31,7 +31,10 @@ from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable
 
 
-_inverse_cholesky = jax.jit(inverse_cholesky)  # else an operation at a time
+@jax.jit
+def _half(K, T) -> Array:
+    """L^-1 of K + T."""
+    return inverse_cholesky(K + T * np.eye(len(K)))
 
 
 def dims_of_tests(values) -> str:
@@ -217,7 +220,7 @@ def theory(problem: Problem, U) -> Theory:
             f"U must be U_1 of shape {(d, d)}, |Pi| K, or a solution; got {U.shape}."
         )
     K = problem.rows.training.kernel(U)
-    half = _inverse_cholesky(K + problem.temperature * np.eye(len(K)))
+    half = _half(K, problem.temperature)
     lost = problem.temperature == 0 and bool(singular(K))
     if lost or not np.isfinite(half).all():
         raise ValueError(

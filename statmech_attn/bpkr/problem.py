@@ -29,7 +29,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
@@ -75,6 +75,8 @@ POSED = {  # what makes a problem, in words
     "variances": "variances",
     "skipped": "skip connections",
 }
+
+_rows = jax.jit(lambda values, indices: values[indices])  # else many operations
 
 
 class Problem(eqx.Module):
@@ -364,12 +366,15 @@ class Problem(eqx.Module):
         return eqx.tree_at(parts, self, changed, is_leaf=lambda x: x is None)
 
     def among(
-        self, indices: Int[Array | np.ndarray, " n"], *, form: str | None = None
+        self,
+        indices: Int[Array | np.ndarray, " n"] | Bool[Array | np.ndarray, " P"],
+        *,
+        form: str | None = None,
     ) -> "Problem":
         """The same network on some of the examples, or on some of them several times.
 
         Args:
-            indices: of the examples.
+            indices: of the examples; or, for each example, whether it is among them.
             form: as in `Problem`.
 
         Example:
@@ -380,12 +385,16 @@ class Problem(eqx.Module):
             ...     temperature=0.1)
             >>> problem.among(jnp.array([2, 0])).Y.tolist()
             [2.0, 0.0]
+            >>> problem.among(problem.Y > 0).Y.tolist()
+            [1.0, 2.0]
         """
+        if indices.dtype == bool:
+            indices = np.flatnonzero(indices)
         xi = self.xi
         kernels = isinstance(xi, Kernels)
         return Problem(
-            xi.training_among(indices) if kernels else xi[indices],
-            self.Y[indices],
+            xi.training_among(indices) if kernels else _rows(xi, indices),
+            _rows(self.Y, indices),
             heads=self.heads,
             width=self.widths,
             temperature=self.temperature,
