@@ -19,21 +19,21 @@ def test_flips_have_the_rate_of_the_class():
 
 
 def test_tokens_show_the_hidden_state_a_silent_bos_and_the_position():
-    x, y = hidden_markov.draw(jax.random.key(1), Task(), examples=40)
+    x, y = map(np.asarray, hidden_markov.draw(jax.random.key(1), Task(), examples=40))
     assert x.shape == (40, 231, 31) and y.tolist() == [1.0] * 20 + [-1.0] * 20
-    assert not np.asarray(x[:, :200, 0]).any()
-    assert (np.asarray(x[:, 200:, :]) == np.eye(31)).all()
-    v_plus, v_minus = hidden_markov.states_shown(Task())
+    assert not x[:, :200, 0].any()
+    assert (x[:, 200:, :] == np.eye(31)).all()
+    v_plus, v_minus = np.asarray(hidden_markov.states_shown(Task()))
     assert float(v_plus @ v_plus) == pytest.approx(200) and float(v_plus @ v_minus) == 0
     # v . v = 200 against noise of standard deviation sqrt(200): 14 of them apart.
-    difference = jnp.einsum("i,pit->pt", (v_plus - v_minus) / 200, x[:, :200, 1:])
+    difference = np.einsum("i,pit->pt", (v_plus - v_minus) / 200, x[:, :200, 1:])
     assert np.abs(np.abs(difference) - 1).max() < 0.5
 
 
 def test_noise_is_scaled_in_the_plane_and_outside_it():
     setting = Task(features=6, parallel_noise=2.0, perpendicular_noise=5.0)
-    drawn = hidden_markov.noise(jax.random.key(2), setting, (400, 30))
-    directions = hidden_markov.states_shown(setting) / np.sqrt(6)
+    drawn = np.asarray(hidden_markov.noise(jax.random.key(2), setting, (400, 30)))
+    directions = np.asarray(hidden_markov.states_shown(setting)) / np.sqrt(6)
     inside = drawn @ directions.T
     outside = drawn - inside @ directions
     count = 400 * 30
@@ -46,11 +46,12 @@ def test_noise_is_scaled_in_the_plane_and_outside_it():
 def test_the_good_head_attends_the_previous_token_in_the_same_state_else_bos():
     setting = Task(parallel_noise=0.0, perpendicular_noise=0.0)
     key = jax.random.key(3)
-    x, y = hidden_markov.draw(key, setting, examples=20)
+    x, y = hidden_markov.draw(key, setting, examples=40)
     hidden = hidden_markov.hidden_states(jax.random.split(key)[0], setting, y)
     omega = bpkr.attention_matrix(x, hidden_markov.previous_token_head(setting))
     attended = np.argmax(np.asarray(omega), axis=1)[:, 2:]
-    same = np.asarray(hidden[:, 1:] == hidden[:, :-1])
+    hidden = np.asarray(hidden)
+    same = hidden[:, 1:] == hidden[:, :-1]
     previous = np.arange(1, 30)
     assert (attended == np.where(same, previous, 0)).all()
     # Scores lie 5 apart or more: 29 others with e^-5 at most each.
@@ -58,7 +59,7 @@ def test_the_good_head_attends_the_previous_token_in_the_same_state_else_bos():
 
 
 def test_uniform_and_silenced_heads_attend_all_tokens_alike():
-    x, _ = hidden_markov.draw(jax.random.key(4), Task(), examples=2)
+    x, _ = hidden_markov.draw(jax.random.key(4), Task(), examples=40)
     silent = hidden_markov.random_head(jax.random.key(5), Task(random_strength=0.0))
     for head in (hidden_markov.uniform_head(Task()), silent):
         assert np.abs(bpkr.attention_matrix(x, head) - 1 / 31).max() < 1e-12

@@ -13,6 +13,7 @@ from statmech_attn.tasks.one_shot import Setting
 
 
 SMALL = Setting(image_size=4, patch=2, channels=1)  # N_0 = 4, p = 4, T = 12
+SEQUENCES = jax.jit(one_shot.sequences)
 
 
 def random_classes(C, D, size=4, seed=0) -> ImageClasses:
@@ -131,18 +132,19 @@ def test_symbols_and_choices_do_not_depend_on_the_precision_but_on_the_seed():
 
 def test_tokens_are_patch_plus_position_plus_symbol():
     """Every number of x from its definition."""
-    classes, choices = random_classes(5, 4), chosen(examples=30)
+    classes, choices = random_classes(5, 4), chosen()
     patches = one_shot.patches(classes.images, SMALL)
     positions, symbols = one_shot.codes(SMALL)
     x, y = one_shot.sequences(patches, choices, one_shot.Codes(positions, symbols))
     assert x.dtype == y.dtype == jnp.float32
-    x, y = one_shot.sequences(
-        jnp.asarray(patches, float), choices, one_shot.Codes(positions, symbols)
+    x, y = map(
+        np.asarray, SEQUENCES(patches.astype(float), choices, one_shot.codes(SMALL))
     )
+    parts = [np.asarray(part) for part in choices[:3]]
     for n in range(30):
-        pair, drawings, match = (np.asarray(part[n]) for part in choices[:3])
+        pair, drawings, match = (part[n] for part in parts)
         asked = pair[match]
-        label = float(y[n])
+        label = y[n]
         first = 0 if label == (1, -1)[match] else 1
         blocks = [
             patches[pair[0], drawings[0]] + symbols[first],
@@ -150,7 +152,7 @@ def test_tokens_are_patch_plus_position_plus_symbol():
             patches[asked, drawings[2]] + symbols[2],
         ]
         wanted = (np.concatenate(blocks) + positions).T
-        assert np.abs(np.asarray(x[n]) - wanted).max() < 1e-12
+        assert np.abs(x[n] - wanted).max() < 1e-12
 
 
 def test_the_label_is_the_symbol_of_the_matching_image():
@@ -171,22 +173,23 @@ def test_the_label_is_the_symbol_of_the_matching_image():
 
 
 def test_swapping_supports_with_their_symbols_keeps_y_and_swapping_symbols_turns_it():
-    classes, choices = random_classes(5, 4), chosen()
-    patches = jnp.asarray(one_shot.patches(classes.images, SMALL), float)
+    classes, choices = random_classes(5, 4), jax.tree.map(np.asarray, chosen())
+    patches = one_shot.patches(classes.images, SMALL).astype(float)
     codes = one_shot.codes(SMALL)
-    x, y = one_shot.sequences(patches, choices, codes)
+    of = lambda choices: map(np.asarray, SEQUENCES(patches, choices, codes))
+    x, y = of(choices)
     swapped = one_shot.Choices(
         choices.classes[:, ::-1],
-        choices.drawings[:, jnp.array([1, 0, 2])],
+        choices.drawings[:, [1, 0, 2]],
         1 - choices.match,
         choices.y,
     )
-    x_swapped, y_swapped = one_shot.sequences(patches, swapped, codes)
+    x_swapped, y_swapped = of(swapped)
     before, after = shown(x, SMALL), shown(x_swapped, SMALL)
     assert np.abs(after - before[:, [1, 0, 2]]).max() < 1e-12
     assert (y_swapped == y).all()
     turned = choices._replace(y=-choices.y)
-    x_turned, y_turned = one_shot.sequences(patches, turned, codes)
+    x_turned, y_turned = of(turned)
     marks, bare = symbols_and_patches(x, SMALL)
     marks_turned, bare_turned = symbols_and_patches(x_turned, SMALL)
     assert (marks_turned == np.array([1, 0, 2])[marks]).all()
@@ -235,8 +238,8 @@ def test_no_single_image_tells_the_label():
     A support's symbol alone does not tell either: y agrees with it half of the time.
     """
     classes, choices = random_classes(3, 3), chosen(20_000, 4, 3, 3)
-    patches = jnp.asarray(one_shot.patches(classes.images, SMALL), float)
-    x, y = one_shot.sequences(patches, choices, one_shot.codes(SMALL))
+    patches = one_shot.patches(classes.images, SMALL).astype(float)
+    x, y = SEQUENCES(patches, choices, one_shot.codes(SMALL))
     y = np.asarray(y)
     which, bare = symbols_and_patches(x, SMALL)
     found = matches(bare, patches) @ [3, 1]  # one number for each of 9 images
