@@ -155,7 +155,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_bits(tmp_path, stopped_at):
 
 
 def test_a_step_that_is_too_long_is_told():
-    problem, start = network(0.1)
+    problem, start = network(0.1, heads=(1,))
     descent = Descent(learning_rate=10.0, steps=100, block=10, optimiser="gd")
     found = trained(Trainer(TERMS, descent, problem, start), problem, start)
     assert found.result == DIVERGED and found.steps < 100

@@ -125,7 +125,7 @@ def test_a_step_takes_the_gradient_of_all_its_tasks(monkeypatch):
     setting = replace(SETTING, channels=3)
     codes = jax.tree.map(np.float32, one_shot.codes(setting))
     patches = ClassPatches(drawings(40, 1), drawings(20, 2), token_codes(codes))
-    sizes = {"n_inputs": 48, "heads": (2, 2), "width": 16, "key_size": 8}
+    sizes = {"n_inputs": 48, "heads": (2,), "width": 16, "key_size": 8}
     network = initial(jax.random.key(0), gain=3**0.5, **sizes)
     several = StochasticTrainer(CHOICES, patches, network, jax.random.key(5))
     assert CHOICES.batch == 4 * several._piece
