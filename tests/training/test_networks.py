@@ -9,7 +9,6 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import bpkr, layout, storage
-from statmech_attn.batches import rng
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.montecarlo import posteriors, Sampling
 from statmech_attn.training import Descent, networks
@@ -20,9 +19,10 @@ KEY = jax.random.key(1)
 
 @pytest.fixture(scope="module")
 def task():
-    xi = rng.normal(jax.random.key(0), (30, 3, 2))
-    Y = xi[:, 0, 0]
-    return bpkr.Learning(xi[:20], Y[:20], xi[20:], Y[20:], heads=(2,))
+    """Of one feature and one path, as in many tests, with which programs are shared."""
+    xi = np.random.default_rng(0).normal(size=(30, 1, 1))
+    parts = jax.device_put([xi[:20], xi[:20, 0, 0], xi[20:], xi[20:, 0, 0]])
+    return bpkr.Learning(*parts, heads=(1,))
 
 
 GRIDS = {
