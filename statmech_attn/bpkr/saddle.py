@@ -101,7 +101,7 @@ def solve_from(
         *diagnostics,
     )
     if isinstance(problem.xi, Kernels):
-        F = _first_factor(problem, solution.point)
+        F = _factor(problem, solution.point)
         if rounding_of_kernels(problem, F @ F.T) > KNOWN:
             return _unresolved(solution)
     return solution
