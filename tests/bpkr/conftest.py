@@ -52,7 +52,9 @@ def chart():
     """Unknowns of given factors, the inverse of `saddle.factors_at`."""
 
     def chart(factors):
+        factors = [np.asarray(C) for C in factors]
         logs = [C + np.diag(np.log(np.diagonal(C)) - np.diagonal(C)) for C in factors]
-        return jnp.asarray(np.concatenate([C[np.tril_indices(len(C))] for C in logs]))
+        entries = [C[np.tril_indices(len(C))] for C in logs]
+        return jax.device_put(np.concatenate(entries))
 
     return chart

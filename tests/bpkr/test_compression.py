@@ -72,7 +72,9 @@ def test_large_labels_are_solved():
     solution = problem.solve()
     assert solution.converged
     rows = problem.rows
-    scaled = lambda c: rows.action([c * U for U in solution.U], c * solution.U_a)
+    scaled = jax.jit(
+        lambda c: rows.action([c * U for U in solution.U], c * solution.U_a)
+    )
     # a change of the size by 1e-3 adds a second order, below S of the rows
     assert abs(scaled(1.001) - scaled(0.999)) < 1e-6 * abs(scaled(1.0))
 

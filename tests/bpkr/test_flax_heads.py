@@ -67,7 +67,8 @@ def built_without(layer, head):
 
 
 def test_gates_on_kernels_are_networks_built_without_the_heads():
-    heads = bpkr.FlaxHeads(jax.jit(losses), PARAMETERS)
+    compiled = jax.jit(losses)
+    heads = bpkr.FlaxHeads(compiled, PARAMETERS)
     assert heads.paths == ("blocks/layer_2", "blocks/layer_10")
     ablation = bpkr.ablate(heads, heads.counts)
     in_numpy = partial(attention, of=np)
@@ -80,7 +81,7 @@ def test_gates_on_kernels_are_networks_built_without_the_heads():
     shifted = [gates[1] + sign * e * np.eye(3)[2] for sign in (1, -1)]
     up, down = (heads((gates[0], shift)) for shift in shifted)
     np.testing.assert_allclose(slopes[1][:, 2], (up - down) / (2 * e), rtol=1e-6)
-    one = bpkr.FlaxHeads(losses, PARAMETERS, ["blocks/layer_10"])
+    one = bpkr.FlaxHeads(compiled, PARAMETERS, ["blocks/layer_10"])
     np.testing.assert_allclose(
         one((np.array([1.0, 0, 1]),)), heads((gates[0], np.array([1.0, 0, 1])))
     )

@@ -113,11 +113,11 @@ def test_average_over_wide_random_networks_has_the_variance_of_the_prior(data):
 def test_silenced_paths_do_not_act(data):
     """The network of the others alone is the same but for its prefactor."""
     xi, y, test = data
-    U, left = jnp.eye(4) + 0.3, np.array([0, 3])
-    part = posed(xi, y, 2.0).theory(U).restricted([3, 0])
-    xi, test_left, U = xi[:, :, left], test[:, :, left], U[np.ix_(left, left)]
-    full = posed(xi, y, heads=(2,)).theory(U)
-    one, two = part.predict(test), full.predict(test_left)
+    U, left = np.eye(4) + 0.3, np.array([0, 3])
+    part = posed(xi, y, 2.0).theory(jax.device_put(U)).restricted([3, 0])
+    seen = [jax.device_put(np.asarray(x)[:, :, left]) for x in (xi, test)]
+    full = posed(seen[0], y, heads=(2,)).theory(jax.device_put(U[np.ix_(left, left)]))
+    one, two = part.predict(test), full.predict(seen[1])
     assert np.abs(one.mean - two.mean).max() < 1e-11
     assert np.abs(one.variance - two.variance).max() < 1e-11
 

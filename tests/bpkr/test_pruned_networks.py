@@ -14,8 +14,8 @@ from statmech_attn.bpkr import Learning, PrunedNetworks, pruning
 from statmech_attn.bpkr.pruned_networks import ORDERS, RANDOM_ORDERS, without_heads
 
 
-HEADS, SKIP = (2, 2), (0.7, 0)
-EACH = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]  # the skip of layer 1 first
+HEADS, SKIP = (2, 2), (0.7, -0.5)
+EACH = [(layer, head) for layer in range(2) for head in range(3)]  # skips first
 POSTERIOR = {"width": 9, "temperature": 0.5}
 INPUTS = jax.jit(partial(bpkr.attentioned_inputs, readout="mean", skip=SKIP))
 KEYS = jax.random.split(jax.random.key(0), 5)
@@ -36,11 +36,11 @@ NETWORKS = [network(key) for key in KEYS[1:4]]
 def outputs(number, head=None):
     """f of a network, or of one that never had a head."""
     weights, heads = NETWORKS[number]
-    V, skips, heads = list(weights.V), [SKIP[0], None], list(heads)
-    if head == (0, 0):
-        skips = [None, None]
+    V, skips, heads = list(weights.V), list(SKIP), list(heads)
+    if head and head[1] == 0:
+        skips[head[0]] = None
     elif head:
-        layer, left = head[0], np.array([2 - head[1] if head[0] == 0 else 1 - head[1]])
+        layer, left = head[0], np.array([2 - head[1]])
         V[layer], heads[layer] = V[layer][left], heads[layer][left]
     fewer = weights._replace(V=tuple(V), skip=tuple(skips))
     return bpkr.forward(fewer, X, tuple(heads), readout="mean")
@@ -54,13 +54,16 @@ def y():
 
 @pytest.fixture(scope="module")
 def attended(y):
-    """The examples as the heads of a network attend them; the last one has none."""
+    """The examples as the heads of a network attend them; the last one has none.
+
+    Four train, as in the tests of skip connections, with which the program is shared.
+    """
 
     def attended(number):
         if number == 2:
             raise ValueError("network 2 is out.")
         xi = INPUTS(X, NETWORKS[number][1])
-        return Learning(xi[:20], y[:20], xi[20:], y[20:], HEADS, skip=SKIP)
+        return Learning(xi[:4], y[:4], xi[20:], y[20:], HEADS, skip=SKIP)
 
     return attended
 
@@ -80,7 +83,8 @@ def dataset(pruned):
 def test_accuracies_are_those_of_networks_that_never_had_the_heads(dataset, y):
     """Heads of their own, and skips, included."""
     assert dataset.accuracy_sets[0].item() == 1.0
-    assert dataset.attention_head.values.tolist() == ["1.0", "1.1", "1.2", "2.1", "2.2"]
+    names = [f"{layer + 1}.{head}" for layer, head in EACH]
+    assert dataset.attention_head.values.tolist() == names
     for number in (0, 1):
         for place, head in enumerate(EACH):
             f = np.asarray(outputs(number, head))[20:]
@@ -95,7 +99,7 @@ def test_scores_are_those_of_weights_and_of_the_saddle_point(dataset, attended):
         U, _ = bpkr.order_parameters(weights)
         expected = {
             "saddle": np.concatenate(problem.solve().head_scores()),
-            "trained": np.concatenate(bpkr.head_scores(U[0], (3, 2))),
+            "trained": np.concatenate(bpkr.head_scores(U[0], (3, 3))),
             "magnitude": pruning.head_magnitudes(weights),
         }
         for order, scores in expected.items():
@@ -106,7 +110,7 @@ def test_scores_are_those_of_weights_and_of_the_saddle_point(dataset, attended):
 def test_random_orders_have_a_key_for_every_network(dataset):
     for number in (0, 1):
         key = rng.key_for(KEYS[4], RANDOM_ORDERS, number)
-        first = pruning.random_orders(key, (3, 2), 3)[:, 0]
+        first = pruning.random_orders(key, (3, 3), 3)[:, 0]
         expected = dataset.accuracy_pruned[number, first].mean()
         curve = dataset.accuracy_cumulative[number].sel(order="random", n_pruned=1)
         assert curve.item() == pytest.approx(expected.item(), abs=1e-12)
@@ -134,7 +138,7 @@ def test_without_weights_the_mean_over_the_posterior_is_pruned(attended):
     """Its accuracy on every set is that of the theory, and its heads have names."""
     task = attended(1)
     sets = {"near": (task.xi_test, task.Y_test), "same": task.data}
-    names = ("skip", "a", "b", "c", "d")
+    names = ("skip", "a", "b", "other", "c", "d")
     task = task._replace(sets=sets, names=names, description='{"name": "mine"}')
     dataset = PrunedNetworks(KEYS[4], task, **POSTERIOR, random_orders=2).compute()
     theory = task.posed(**POSTERIOR).theory(task.posed(**POSTERIOR).solve())

@@ -1,7 +1,6 @@
 """Width and temperature by the evidence, beside the choice on validation data."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -15,7 +14,7 @@ TRUE = {"width": 20, "temperature": 0.3}
 
 @pytest.fixture(scope="module")
 def inputs():
-    return jnp.asarray(np.random.default_rng(0).normal(size=(30, 4, 2)))
+    return jax.device_put(np.random.default_rng(0).normal(size=(30, 4, 2)))
 
 
 def labels(inputs, seed):
@@ -109,7 +108,8 @@ def test_the_evidence_prefers_the_temperature_of_the_labels(problem, inputs):
         assert gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(len(gain))
 
 
-def test_what_cannot_be_chosen_from_is_refused(problem, inputs):
+def test_what_cannot_be_chosen_from_is_refused(inputs):
+    problem = bpkr.Problem(inputs[:16], np.ones(16), heads=(2,), **TRUE)
     ask = lambda Y, **grid: bpkr.model_selection(problem, inputs[16:], Y, **GRID | grid)
     with pytest.raises(ValueError, match=r"Y_test must have shape \(14,\)"):
         ask(np.ones((14, 1)))
