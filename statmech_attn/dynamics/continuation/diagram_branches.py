@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 
@@ -156,7 +155,7 @@ def on_orbit(problem: Problem, orbit, x, value: float) -> bool:
     for _ in range(int(problem.period)):
         if np.linalg.norm(orbit - x) < SAME * (1 + np.linalg.norm(x)):
             return True
-        orbit = np.asarray(iterated(problem, orbit, value, jnp.asarray(1)))
+        orbit = np.asarray(iterated(problem, orbit, np.asarray(value), np.asarray(1)))
     return False
 
 
@@ -245,5 +244,6 @@ def born_at(
 def is_halved(problem: Problem, point: BranchPoint) -> bool:
     """Whether an orbit closes after half the period."""
     x, half = point.x, int(problem.period) // 2
-    after = np.asarray(iterated(problem, x, point.value, jnp.asarray(half)))
+    value = np.asarray(point.value)  # a number would be a constant of the program
+    after = np.asarray(iterated(problem, x, value, np.asarray(half)))
     return bool(np.linalg.norm(after - x) < SAME * (1 + np.linalg.norm(x)))

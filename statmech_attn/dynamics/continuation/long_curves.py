@@ -142,13 +142,13 @@ def long_critical_curve(
         raise ValueError(f"second must be one of {others}; got {second!r}.")
     points = points_of(problem, orbit, value)
     k, d = points.shape
-    values = jnp.array([value, problem.parameters[second]])
+    values = np.array([value, problem.parameters[second]], float)
     allowed = None if inside is None else lambda u: inside(*map(float, u[-2:]))
-    shift = jnp.broadcast_to(jnp.asarray(shift, float), (d,))
-    critical = CriticalOrbit(problem, shift, second, SIGN[kind])
+    shift = np.broadcast_to(np.asarray(shift, float), (d,))
+    critical = CriticalOrbit(problem, jnp.asarray(shift), second, SIGN[kind])
     curve = follow(
         critical,
-        critical.turned(jnp.append(points.reshape(-1), values)),
+        critical.turned(np.append(points, values)),
         direction=direction,
         settings=settings,
         inside=allowed,

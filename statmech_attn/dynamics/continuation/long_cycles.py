@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, ArrayLike, Float, PyTree
+from jaxtyping import ArrayLike, Float, PyTree
 from scipy.optimize import brentq
 
 from statmech_attn import presentation
@@ -152,15 +152,16 @@ def find_long_cycle(
     """
     settings = settings or Settings()
     residual, guess, scales = _posed(problem, orbit, value, shift, 1.0)
-    row = jnp.zeros_like(guess).at[-1 if held is None else held].set(1.0)
-    numbers = jnp.asarray(settings.tolerance), jnp.asarray(settings.max_iterations)
-    correction = correct_orbit(Scaled(residual, scales), guess / scales, row, *numbers)
+    row = np.zeros_like(guess)
+    row[-1 if held is None else held] = 1.0
+    arrays = guess / scales, row, settings.tolerance, settings.max_iterations
+    correction = correct_orbit(
+        Scaled(residual, jnp.asarray(scales)), *map(jnp.asarray, arrays)
+    )
     point = Point(
-        u=np.asarray(scales * correction.u),
-        tangent=np.asarray(scales * correction.tangent),
-        jacobian=np.asarray(
-            correction.jacobian / columns_of(scales, problem.dimension)
-        ),
+        u=scales * np.asarray(correction.u),
+        tangent=scales * np.asarray(correction.tangent),
+        jacobian=correction.jacobian / columns_of(scales, problem.dimension),
         arclength=0.0,
         iterations=int(correction.iterations),
     )
@@ -174,18 +175,21 @@ def _posed(problem: Problem, orbit: PyTree, value: float, shift, unit: float):
     """
     points = points_of(problem, orbit, value)
     k, d = points.shape
-    guess = jnp.append(points.reshape(-1), float(value))
-    shift = jnp.broadcast_to(jnp.asarray(shift, float), (d,))
-    scales = jnp.append(jnp.full(k * d, np.sqrt(k)), unit)
-    return Orbit(problem, shift), guess, scales
+    guess = np.append(points, float(value))
+    shift = np.broadcast_to(np.asarray(shift, float), (d,))
+    scales = np.append(np.full(k * d, np.sqrt(k)), unit)
+    return Orbit(problem, jnp.asarray(shift)), guess, scales
 
 
-def points_of(problem: Problem, orbit: PyTree, value: float) -> Float[Array, "k d"]:
+def points_of(
+    problem: Problem, orbit: PyTree, value: float
+) -> Float[np.ndarray, "k d"]:
     """All points of a cycle, from themselves or from one state."""
     shape = int(problem.period), problem.dimension
     if np.shape(orbit) == shape:
-        return jnp.asarray(orbit, float)
-    return _iterated(problem, coordinates(problem, orbit), value, shape[0])
+        return np.asarray(orbit, float)
+    x, value = coordinates(problem, orbit), np.asarray(value, float)
+    return np.asarray(_iterated(problem, x, value, shape[0]))
 
 
 @eqx.filter_jit
@@ -210,20 +214,18 @@ class _AlongOrbit(eqx.Module):
 def _along(problem: Problem, orbit: np.ndarray, value: float):
     """Spectra of this cycle, as a function of its points."""
     system = System(_AlongOrbit(problem))
-    at = lambda points: ((jnp.array(0), points[0]), (points, jnp.asarray(value)))
-    state, parameters = at(jnp.asarray(orbit))
+    at = lambda points: jax.tree.map(jnp.asarray, ((0, points[0]), (points, value)))
+    state, parameters = at(orbit)
     rank = finite_exponents(system.at(parameters), state)
     system = System(_AlongOrbit(problem), rank=rank)
-    return lambda orbit: cycle_spectrum(
-        system, *at(jnp.asarray(orbit)), period=len(orbit)
-    )
+    return lambda orbit: cycle_spectrum(system, *at(orbit), period=len(orbit))
 
 
 def _noise(point: Point, k: int, d: int) -> list[np.ndarray]:
     """By how much rounding of its images may have moved the points of a cycle."""
     rng, size = np.random.default_rng(0), 1 + np.abs(point.u[:-1]).reshape(k, d)
     rounding = [EPS * size * rng.standard_normal((k, d)) for _ in range(ROUNDS)]
-    blocks = jnp.asarray(point.jacobian).reshape(k, d, d + 1)
+    blocks = jnp.asarray(np.reshape(point.jacobian, (k, d, d + 1)))
     return [np.asarray(solution(blocks, jnp.asarray(kick))) for kick in rounding]
 
 

@@ -193,10 +193,9 @@ class CriticalOrbit(eqx.Module):
         a chaotic orbit, equations of the ends say nothing of it.
         """
         points = u[:-2].reshape(-1, self.shift.size)
-        v = _null_vector(self.derivatives(u)[0], self.multiplier)
-        first = int(jnp.argmax(jnp.linalg.norm(v, axis=1)))
-        points = jnp.concatenate([points[first:], points[:first] + self.shift])
-        return jnp.append(points.reshape(-1), u[-2:])
+        first = int(np.argmax(np.linalg.norm(_critical_tangent(self, u), axis=1)))
+        points = np.concatenate([points[first:], points[:first] + self.shift])
+        return np.append(points, u[-2:])
 
     def gap(self, u):
         """w . (A_i v_i - v_{i+1}) summed over the cycle, and its gradient.
@@ -216,6 +215,11 @@ class CriticalOrbit(eqx.Module):
         value, slopes = jax.value_and_grad(pushed, (0, 1))(points, u[-2:])
         ahead = jnp.roll(v, -1, axis=0).at[-1].multiply(self.multiplier)
         return value - jnp.sum(w * ahead), jnp.append(slopes[0].reshape(-1), slopes[1])
+
+
+@eqx.filter_jit
+def _critical_tangent(orbit: CriticalOrbit, u) -> Float[Array, "k d"]:
+    return _null_vector(orbit.derivatives(u)[0], orbit.multiplier)
 
 
 @eqx.filter_jit
@@ -268,18 +272,18 @@ def correct_critical(
     tangent = tangent / jnp.linalg.norm(tangent)
     tangent = tangent * jnp.where(row @ tangent < 0, -1.0, 1.0)
     reached = sound & (size <= tolerance) & jnp.all(jnp.isfinite(tangent))
-    units = _columns_of_critical(scales, d)
+    units = _columns_of_critical(scales, d, jnp)
     code = judge(value, blocks, reached)
     return Correction(w, tangent, blocks * units, size, iterations, code)
 
 
-def _columns_of_critical(scales, dimension: int):
-    return jnp.append(jnp.full(dimension, scales[0]), scales[-2:])
+def _columns_of_critical(scales, dimension: int, numpy: Any = np):
+    return numpy.append(numpy.full(dimension, scales[0]), scales[-2:])
 
 
 def critical_shooting(dimension: int) -> Method:
     """How curves of critical cycles of so many coordinates are corrected."""
-    columns = lambda scales: np.asarray(_columns_of_critical(scales, dimension))
+    columns = partial(_columns_of_critical, dimension=dimension)
     return Method(correct_critical, lambda _: 1.0, columns, False)
 
 
@@ -304,7 +308,7 @@ def correct_orbit(
     """
     orbit: Any = residual.residual
     scales = residual.scales
-    units = columns_of(scales, orbit.shift.size)
+    units = columns_of(scales, orbit.shift.size, jnp)
 
     def linearised(w):
         value, blocks = residual(w), orbit.blocks(scales * w) * units
@@ -333,14 +337,14 @@ def correct_orbit(
     return Correction(w, tangent, blocks, size, iterations, code)
 
 
-def columns_of(scales, dimension: int):
+def columns_of(scales, dimension: int, numpy: Any = np):
     """Units of the columns of a block, from those of all coordinates."""
-    return jnp.append(jnp.full(dimension, scales[0]), scales[-1])
+    return numpy.append(numpy.full(dimension, scales[0]), scales[-1])
 
 
 def shooting(dimension: int) -> Method:
     """How curves of cycles of so many coordinates are corrected."""
-    columns = lambda scales: np.asarray(columns_of(scales, dimension))
+    columns = partial(columns_of, dimension=dimension)
     return Method(correct_orbit, _orientation, columns, False)
 
 
