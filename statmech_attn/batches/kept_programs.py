@@ -66,10 +66,11 @@ def kept(
         return program
     lowered = lower()
     texts = lowered.as_text(), *origin.machine
-    read = compilations.count().read
+    before = compilations.count()
     compiled = lowered.compile()
+    made = compilations.count().since(before)
     name = kept_files.digest(texts)
-    if compilations.count().read == read:  # XLA can store only what it has compiled
+    if made.compiled and not made.read:  # XLA can store only what it has just compiled
         program, _, tree = serialize_executable.serialize(compiled)
         results = jax.tree.unflatten(tree, range(tree.num_leaves))
         kept_files.write(FOLDER, [name], pickle.dumps((program, results)))

@@ -117,17 +117,32 @@ def _on_parts(function: Callable, examples: tuple, places: tuple) -> Callable:
     )
 
 
-class Natively:
-    """A native program of batches of some width, and what XLA makes of its results."""
+class InTurn:
+    """A program of batches of some width, and what XLA makes of its last results.
 
-    def __init__(self, native: Any, fallback: Compiled | None, lanes: int):
-        self._native, self._rest = native, fallback
-        self.bytes = native.bytes(lanes) + (fallback.bytes if fallback else 0)
-        self.seconds = fallback.seconds if fallback else 0.0
+    Args:
+        passed: how many results of the first program are passed on as they are.
+        n_bytes, seconds: of the first program.
+    """
+
+    def __init__(
+        self,
+        first: Callable,
+        rest: Compiled | None,
+        passed: int,
+        n_bytes: int,
+        seconds: float = 0.0,
+    ):
+        self._first, self._rest, self._passed = first, rest, passed
+        self.bytes = n_bytes + (rest.bytes if rest else 0)
+        self.seconds = seconds + (rest.seconds if rest else 0.0)
 
     def __call__(self, *args: Any) -> Any:
-        results = self._native(*args)
-        return self._rest(*results) if self._rest else results
+        results = self._first(*args)
+        if self._rest is None:
+            return results
+        last = self._rest(*results[self._passed :])
+        return (*results[: self._passed], last) if self._passed else last
 
 
 class NotInstalled(ValueError):
@@ -173,8 +188,9 @@ def _natively(
     function: Callable | None,
     examples: Callable[[int], tuple],
     shared: int,
+    passed: int,
     origin: Origin | None,
-) -> Callable[[int], Natively]:
+) -> Callable[[int], InTurn]:
     """How a width is compiled: its native program is that of every width."""
     require_native()
     from statmech_attn.native import Native, Unsupported
@@ -187,19 +203,28 @@ def _natively(
     except Unsupported as error:
         raise Unsuited(str(error)) from None
 
-    def compile(lanes: int) -> Natively:
+    def compile(lanes: int) -> InTurn:
         if function is None:
-            return Natively(program, None, lanes)
-        rest = Compiled(function, *program.results(lanes), origin=origin)
-        return Natively(program, rest, lanes)
+            return InTurn(program, None, passed, program.bytes(lanes))
+        rest = Compiled(function, *program.results(lanes)[passed:], origin=origin)
+        return InTurn(program, rest, passed, program.bytes(lanes))
 
     return compile
+
+
+def _in_turn(
+    first: Callable, examples: tuple, function: Callable, passed: int, how: dict
+) -> InTurn:
+    program = Compiled(first, *examples, **how)
+    results = jax.tree.map(_shape, jax.eval_shape(first, *examples)[passed:])
+    rest = Compiled(function, *results, origin=how["origin"])
+    return InTurn(program, rest, passed, program.bytes, program.seconds)
 
 
 class _Program:
     """The program of one width, compiled once, whichever thread asks first."""
 
-    def __init__(self, compile: Callable[[], Compiled | Natively]):
+    def __init__(self, compile: Callable[[], Compiled | InTurn]):
         self._compile = compile
 
     @property
@@ -207,7 +232,7 @@ class _Program:
         return "compiled" in vars(self)
 
     @once
-    def compiled(self) -> Compiled | Natively:
+    def compiled(self) -> Compiled | InTurn:
         return self._compile()
 
 
@@ -224,6 +249,9 @@ class Stage:
         any_width: whether numbers are the same for every width.
         native: function of the arguments that a native program computes first;
             `function` takes its results, and None leaves them as they are.
+        first: the same by a program of XLA; on one device.
+        passed: how many of these results are passed on, before what `function` makes of
+            the others; 0: there is nothing beside that.
         origin: see `Compiled`.
 
     Raises:
@@ -238,14 +266,18 @@ class Stage:
         shared: int = 0,
         any_width: bool = True,
         native: Callable | None = None,
+        first: Callable | None = None,
+        passed: int = 0,
         origin: Origin | None = None,
     ):
         if native is not None:
-            compile = _natively(native, function, examples, shared, origin)
+            compile = _natively(native, function, examples, shared, passed, origin)
         else:
             assert function is not None
             how: dict[str, Any] = dict(shared=shared, origin=origin)
             compile = lambda n: Compiled(function, *examples(n), **how)
+            if first is not None:
+                compile = lambda n: _in_turn(first, examples(n), function, passed, how)
         self.lanes = lanes
         any_width |= function is None
         any_width &= (has_fused() or function is None) and on_cpu()
@@ -295,7 +327,7 @@ class Stage:
     def __call__(self, lanes: int, *args: Any) -> Any:
         return self.program(lanes)(*args)
 
-    def program(self, lanes: int) -> Compiled | Natively:
+    def program(self, lanes: int) -> Compiled | InTurn:
         """What computes batches of this width: compiled when first asked for.
 
         Args:

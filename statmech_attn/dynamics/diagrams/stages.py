@@ -6,6 +6,7 @@ bifurcation diagram: the values of one displayed coordinate where another is nea
 crosses a value, and those at the clock's phase 0.  No trajectory is stored.
 """
 
+import functools
 import math
 import threading
 from collections.abc import Callable
@@ -18,8 +19,10 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn.batches import (
+    devices,
     lanes_for,
     lanes_that_fit,
+    on_cpu,
     resolve_compiler,
     Stage,
 )
@@ -29,7 +32,7 @@ from statmech_attn.dynamics.diagrams.kept_stages import origin_of
 from statmech_attn.dynamics.diagrams.points import Points, Verdicts
 from statmech_attn.dynamics.diagrams.sections import Sections
 from statmech_attn.dynamics.finite_exponents import finite_exponents
-from statmech_attn.dynamics.options import Plan
+from statmech_attn.dynamics.options import Criteria, Plan
 from statmech_attn.dynamics.systems import as_system, System
 
 
@@ -81,6 +84,58 @@ def irreversible(system: System, plan: Plan) -> bool:
     return bool(asked) and system.entropy_production is not None
 
 
+class Reading(NamedTuple):
+    """What verdicts depend on besides the sums and the tail of a window."""
+
+    criteria: Criteria
+    drive_period: int
+    every: int
+    tail: int
+    rank: int | None
+    dimension: int
+
+
+def _verdicts(how: Reading, spectrum, witnesses, per_block, at_cap) -> Verdicts:
+    verdict = phases.decide(spectrum, witnesses, how.criteria, how.drive_period, at_cap)
+    every_lane = lambda x: jnp.full(spectrum.exponents.shape[1:], x)
+    volume = spectrum.log_det
+    aligned = lyapunov.alignment(per_block, how.every) * how.every
+    return Verdicts(
+        *verdict,
+        witnesses,
+        spectrum.exponents,
+        spectrum.weighted,
+        spectrum.stderr,
+        jnp.full(spectrum.exponents.shape, cycles.SOURCES.index("average")),
+        every_lane(jnp.nan) if volume is None else volume,
+        every_lane(jnp.nan) if volume is None else spectrum.sum_rule,
+        every_lane(spectrum.steps),
+        every_lane(aligned + spectrum.steps + how.tail),
+        phases.as_in_paper(spectrum),
+    )
+
+
+def _judged(how: Reading, sums, series, per_block, at_cap) -> Verdicts:
+    """What is left of `Scan._windowed` after `Scan._measured`."""
+    spectrum = lyapunov.summarise(
+        sums,
+        per_block=per_block,
+        every=how.every,
+        rank=how.rank,
+        dimension=how.dimension,
+    )
+    witnesses = phases.weigh(
+        spectrum, sums, series, per_block, how.drive_period, how.criteria
+    )
+    return _verdicts(how, spectrum, witnesses, per_block, at_cap)
+
+
+@functools.lru_cache(maxsize=16)
+def _judge(how: Reading) -> Callable:
+    """One function for all systems that are read alike: JAX traces it once."""
+    return functools.wraps(_judged)(partial(_judged, how))
+
+
 class Scan:
     """The compiled stages of a diagram, which run on any number of points.
 
@@ -109,6 +164,7 @@ class Scan:
         first = points.take(np.zeros(1, int))
         fit = fitted(self.system, plan, first)
         self.turn, self.displayed = fit.turn, fit.displayed
+        self.dimension = fit.dimension
         self.irreversible = irreversible(self.system, plan)
         self.rank = finite_exponents(self.system.beside(first.params), first.starts)
         self.arrays, self._system_of = self.system.split()
@@ -128,18 +184,28 @@ class Scan:
         number, cap = jnp.asarray(1), jnp.asarray(False)
         numbers = self.plan, self.turn, self.displayed, self.rank
         origin = origin_of(self.system, *numbers)
-        stage = lambda function, *rest, judge=None: Stage(
-            judge if native else function,
-            lambda lanes: (*batch(lanes), *rest),
-            self.lanes,
-            shared=1,
-            any_width=self.system.any_width,
-            native=function if native else None,
-            origin=origin,
-        )
-        if self.plan.exponents:
-            window = self._measured if native else self._windowed
-            self.examine = stage(window, number, cap, judge=self._judged)
+        # Verdicts are one program for all systems, after one of the steps of a system.
+        # It would have to be traced for the shapes of a program that is kept.
+        apart = native or (origin is None and on_cpu() and len(devices()) == 1)
+
+        def stage(function, *rest, judge=None):
+            return Stage(
+                judge if native or judge else function,
+                lambda lanes: (*batch(lanes), *rest),
+                self.lanes,
+                shared=1,
+                any_width=self.system.any_width,
+                native=function if native else None,
+                first=function if judge and not native else None,
+                passed=2 if judge else 0,
+                origin=origin,
+            )
+
+        if apart and self.plan.exponents:
+            judge = _judge(self._reading())
+            self.examine = stage(self._measured, number, cap, judge=judge)
+        elif self.plan.exponents:
+            self.examine = stage(self._windowed, number, cap)
         self.advance = stage(self._advanced, number)
         self.record = stage(self._recorded)
         self.sections = Sections(self.plan, self.lanes, SEGMENT)
@@ -175,11 +241,11 @@ class Scan:
             drive_period=self.drive_period,
             criteria=plan.criteria,
         )
-        verdicts = self._verdicts(spectrum, witnesses, per_block, at_cap)
+        verdicts = _verdicts(self._reading(), spectrum, witnesses, per_block, at_cap)
         return state, bend, verdicts
 
     def _measured(self, arrays, params, state, per_block, at_cap):
-        """What a native program computes of a window and its tail."""
+        """What is computed of a window and its tail by steps of the system."""
         system = self._system_of(arrays)
         map, every, k = system.beside(params), self.every, self.plan.exponents
         middle, frame, sums = phases.measure(
@@ -187,43 +253,6 @@ class Scan:
         )
         state, series = phases.record(map, middle, system.seen, self._tail)
         return state, (middle, frame), sums, series, per_block, at_cap
-
-    def _judged(self, state, bend, sums, series, per_block, at_cap):
-        """What is left of `_windowed` after `_measured`."""
-        criteria, drive_period = self.plan.criteria, self.drive_period
-        spectrum = lyapunov.summarise(
-            sums,
-            per_block=per_block,
-            every=self.every,
-            rank=self.rank,
-            dimension=bend[1].shape[0],
-        )
-        witnesses = phases.weigh(
-            spectrum, sums, series, per_block, drive_period, criteria
-        )
-        verdicts = self._verdicts(spectrum, witnesses, per_block, at_cap)
-        return state, bend, verdicts
-
-    def _verdicts(self, spectrum, witnesses, per_block, at_cap) -> Verdicts:
-        verdict = phases.decide(
-            spectrum, witnesses, self.plan.criteria, self.drive_period, at_cap
-        )
-        every_lane = lambda x: jnp.full(spectrum.exponents.shape[1:], x)
-        volume = spectrum.log_det
-        aligned = lyapunov.alignment(per_block, self.every) * self.every
-        return Verdicts(
-            *verdict,
-            witnesses,
-            spectrum.exponents,
-            spectrum.weighted,
-            spectrum.stderr,
-            jnp.full(spectrum.exponents.shape, cycles.SOURCES.index("average")),
-            every_lane(jnp.nan) if volume is None else volume,
-            every_lane(jnp.nan) if volume is None else spectrum.sum_rule,
-            every_lane(spectrum.steps),
-            every_lane(aligned + spectrum.steps + self._tail),
-            phases.as_in_paper(spectrum),
-        )
 
     def _recorded(self, arrays, params, state):
         system, plan = self._system_of(arrays), self.plan
@@ -239,6 +268,16 @@ class Scan:
             )
 
         return jax.lax.scan(body, state, None, length=SEGMENT)
+
+    def _reading(self) -> Reading:
+        return Reading(
+            self.plan.criteria,
+            self.drive_period,
+            self.every,
+            self._tail,
+            self.rank,
+            self.dimension,
+        )
 
     @property
     def every(self) -> int:
