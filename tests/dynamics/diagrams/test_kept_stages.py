@@ -112,6 +112,7 @@ def test_numbers_of_stored_stages_are_the_same_to_the_last_bit(first, second, co
     assert first[compiler][1] == second[compiler][1]
 
 
+@pytest.mark.slow
 @compilers
 def test_damaged_stages_are_traced_anew(first, damaged, compiler):
     assert first[compiler] == damaged[compiler]
