@@ -55,7 +55,7 @@ def few(monkeypatch):
     monkeypatch.setattr(power, "ROTATIONS", 400)
 
 
-@pytest.mark.parametrize("count", [3, 10])
+@pytest.mark.parametrize("count", [3, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_right_theory_is_refused_as_often_as_declared(few, count):
     """400 comparisons of two points at a level of 0.05; weights come from the data."""
     rng, trials, level = np.random.default_rng(11), 400, 0.05
