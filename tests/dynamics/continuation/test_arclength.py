@@ -1,5 +1,7 @@
 """Curves of zeros whose shape, length and end are known."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -51,6 +53,15 @@ def end_point(u):
     return jnp.array([size + apart])
 
 
+class OneOf(eqx.Module):
+    """One of several residuals: they are compiled together, once."""
+
+    number: jax.Array
+
+    def __call__(self, u):
+        return jax.lax.switch(self.number, RESIDUALS, u)
+
+
 def pole(u):
     return jnp.array([u[0] * (1 - u[1]) - 1])
 
@@ -95,21 +106,26 @@ def test_scales_make_an_ellipse_a_circle():
     assert steps["circle"] == steps["ellipse"]
 
 
-@pytest.mark.parametrize(
-    ("residual", "reason"),
-    [
-        (nan_beyond_one, "not_a_number"),
-        (infinite_beyond_one, "diverged"),
-        (corner, "not_differentiable"),
-        (weak_corner, "not_differentiable"),
-        (broken_fold, "not_differentiable"),
-        (jump, "not_differentiable"),
-        (root, "not_differentiable"),
-    ],
-)
+ENDS = {
+    nan_beyond_one: "not_a_number",
+    infinite_beyond_one: "diverged",
+    corner: "not_differentiable",
+    weak_corner: "not_differentiable",
+    broken_fold: "not_differentiable",
+    jump: "not_differentiable",
+    root: "not_differentiable",
+}
+RESIDUALS = [*ENDS, end_point, pole, line]
+
+
+def one_of(residual):
+    return OneOf(jax.device_put(RESIDUALS.index(residual)))
+
+
+@pytest.mark.parametrize(("residual", "reason"), ENDS.items())
 def test_a_curve_ends_for_a_reason_with_the_last_good_point(residual, reason):
     start = {"jump": [-1.0, 0.0], "nan_beyond_one": [0.0, 0.0]}
-    curve = follow(residual, start.get(residual.__name__, [1.0, 0.0]))
+    curve = follow(one_of(residual), start.get(residual.__name__, [1.0, 0.0]))
     last = list(curve)[-1]
     assert curve.reason == reason
     # The trouble starts at u1 = 1; the last point is within the smallest steps of it,
@@ -122,7 +138,7 @@ def test_a_curve_ends_for_a_reason_with_the_last_good_point(residual, reason):
 
 
 def test_no_zero_any_more_is_not_converged():
-    curve = follow(end_point, [0.0, 0.0], settings=Settings(bend=10.0))
+    curve = follow(one_of(end_point), [0.0, 0.0], settings=Settings(bend=10.0))
     last = list(curve)[-1]
     assert curve.reason == "not_converged"
     # Beyond u1 = 1 the best residual is of order (u1 - 1)^2, below what Newton can see
@@ -132,19 +148,19 @@ def test_no_zero_any_more_is_not_converged():
 
 def test_running_off_to_infinity_is_diverged():
     settings = Settings(largest_step=10.0, bound=100.0, max_points=10_000)
-    curve = follow(pole, [1.0, 0.0], settings=settings)
+    curve = follow(one_of(pole), [1.0, 0.0], settings=settings)
     last = list(curve)[-1]
     assert curve.reason == "diverged"
     assert 80 < last.u[0] <= 100
 
 
 def test_leaving_the_range_and_the_count_of_points_end_a_curve():
-    curve = follow(line, [0.0, 0.0], inside=lambda u: u[1] <= 0.5)
+    curve = follow(one_of(line), [0.0, 0.0], inside=lambda u: u[1] <= 0.5)
     assert list(curve)[-1].u[1] <= 0.5
     assert curve.reason == "left_range"
-    outside = follow(line, [0.0, 0.0], inside=lambda u: u[1] > 1)
+    outside = follow(one_of(line), [0.0, 0.0], inside=lambda u: u[1] > 1)
     assert list(outside) == [] and outside.reason == "left_range"
-    short = follow(line, [0.0, 0.0], settings=Settings(max_points=7))
+    short = follow(one_of(line), [0.0, 0.0], settings=Settings(max_points=7))
     assert len(list(short)) == 7 and short.reason == "max_points"
 
 

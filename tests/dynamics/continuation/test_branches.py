@@ -18,43 +18,42 @@ from statmech_attn.validation.families import delayed_logistic, henon, logistic
 LOCATED = 1e-10  # asked of every special point; they are found to rounding
 
 
-def cubic(x, p):
-    return (1 + p["m"]) * x + p["c"] * x**3
+def polynomial(x, p):
+    """Fixed points solve h + v m + w m^2 + (a + k m) x + b x^2 + c x^3 + d x^4 = 0.
+
+    One map for the tests that follow: what it compiles serves them all.
+    """
+    m = p["m"]
+    constant, slope = p["h"] + p["v"] * m + p["w"] * m**2, p["a"] + p["k"] * m
+    return (1 + slope) * x + constant + p["b"] * x**2 + p["c"] * x**3 + p["d"] * x**4
 
 
-def imperfect(x, p):
-    """The pitchfork taken apart: x^3 - m x = h."""
-    return (1 + p["m"]) * x - x**3 + p["h"]
+PITCHFORK = {"k": 1.0, "c": -1.0}  # x = 0 and m = x^2
+FLAT = {"v": 1.0, "c": -1.0, "d": 0.25}  # m = x^3 (1 - x/4): steep beside x = 0
+FOLD_AT_ONE = {"v": 1.0, "h": -1.0, "b": 1.0}  # m = 1 - x^2
+ISOLA = {"w": 0.3, "h": 0.9, "a": -1.2, "b": 0.3}  # (x - 2)^2 + m^2 = 1
 
 
-def skewed(x, p):
-    """Fixed points x = 0 and p = a x + x^2, with a fold at p = -a^2/4 beside 0."""
-    return x + x * (p["p"] - p["a"] * x - x**2)
-
-
-def flat(x, p):
-    """Fixed points p = x^3 (1 - x/4): steep beside x = 0, and a second one near 4."""
-    return x + p["p"] - x**3 * (1 - x / 4)
-
-
-def linear(s, p):
-    """Fixed point 0 of an arbitrary matrix that depends on m."""
-    return _matrix(p["m"], p["which"]) @ s
-
-
-def _matrix(m, which):
+def planar(s, p):
+    """Fixed point 0 of a saddle, of a pair that meets, and of a symmetric map."""
+    m, which = p["m"], p["which"]
     saddle = jnp.array([[2 + m, 0.0], [0.0, 0.5]])
     collision = jnp.array([[1.5, m], [1.0, 1.5]])
-    return jnp.where(which > 0.5, collision, saddle)
+    linear = jnp.where(which > 0.5, collision, saddle) @ s
+    return jnp.where(which > 1.5, (1 + m - s @ s) * s, linear)
 
 
-def round_map(s, p):
-    return (1 + p["m"] - s @ s) * s
+def broken(x, p):
+    """Its value jumps by `jump` at m = 1, and its slope in m by twice `kink`."""
+    m = p["m"]
+    return 0.5 * x + p["kink"] * jnp.abs(m - 1) + jnp.where(m > 1, p["jump"], 0.0)
 
 
-def isola(x, p):
-    """Fixed points on the circle (x - 2)^2 + m^2 = 1."""
-    return x + 0.3 * ((x - 2) ** 2 + p["m"] ** 2 - 1)
+BROKEN = {
+    "not_a_number": {"jump": jnp.nan, "kink": 0.0},
+    "diverged": {"jump": jnp.inf, "kink": 0.0},
+    "not_differentiable": {"jump": 0.0, "kink": 3.0},
+}
 
 
 def logistic_cycle(period=1, r=2.5):
@@ -68,6 +67,11 @@ def henon_cycle(period=1):
 def branch_of(map, x, value, parameters, free, **options):
     problem = Problem(map, jnp.zeros(len(x)), parameters, free)
     return follow_cycle(problem, jnp.array(x), value, **options).run()
+
+
+def fixed_points(coefficients, x, value, **options):
+    parameters = dict.fromkeys(("m", *"hvwakbcd"), 0.0) | coefficients
+    return branch_of(polynomial, [x], value, parameters, "m", **options)
 
 
 def kinds(branch):
@@ -173,29 +177,19 @@ def test_delayed_logistic_loses_stability_to_a_torus():
 
 def test_a_symmetric_branch_point_is_a_pitchfork_on_either_branch():
     for x, start, direction in ((0.0, -0.5, 1), (0.7, 0.49, -1)):
-        branch = branch_of(
-            cubic,
-            [x],
-            start,
-            {"m": 0.0, "c": -1.0},
-            "m",
-            direction=direction,
-            within=(-1, 1),
-        )
+        branch = fixed_points(PITCHFORK, x, start, direction=direction, within=(-1, 1))
         assert kinds(branch) == ["pitchfork"]
         assert abs(branch.special[0].value) < LOCATED
 
 
 @pytest.mark.parametrize("a", [0.1, 0.05, 0.02])
 def test_a_fold_beside_a_transcritical_point_is_not_lost(a):
-    """On p = a x + x^2 the fold at x = -a/2 and the crossing of x = 0 are one step."""
+    """On m = a x + x^2 the fold at x = -a/2 and the crossing of x = 0 are one step."""
     for x in (-0.63, -0.6, -0.57):
-        branch = branch_of(
-            skewed,
-            [x],
+        branch = fixed_points(
+            PITCHFORK | {"b": -a},
+            x,
             a * x + x**2,
-            {"p": 0.0, "a": a},
-            "p",
             direction=np.array([1.0, a + 2 * x]),
             within=(-1, 0.5),
         )
@@ -213,9 +207,9 @@ def test_a_pitchfork_taken_apart_is_a_fold(h):
     steps of 0.1: neither may be left for the other.
     """
     options = dict(direction=-1, within=(-0.6, 0.6))
-    parameters = {"m": 0.5, "h": h}
-    lower = branch_of(imperfect, [-0.7], 0.5, parameters, "m", **options)
-    upper = branch_of(imperfect, [0.7], 0.5, parameters, "m", **options)
+    lower, upper = (
+        fixed_points(PITCHFORK | {"h": h}, x, 0.5, **options) for x in (-0.7, 0.7)
+    )
     assert kinds(lower) == ["fold"] and (lower.x < 0).all()
     assert abs(lower.special[0].value - (27 * h**2 / 4) ** (1 / 3)) < LOCATED
     assert kinds(upper) == [] and (upper.x > 0).all() and upper.stable.all()
@@ -228,7 +222,7 @@ def test_a_pitchfork_taken_apart_is_a_fold(h):
 def test_no_bifurcation_is_seen_where_none_is(which):
     """Real multipliers with product 1, and a pair that meets outside the circle."""
     branch = branch_of(
-        linear, [0.0, 0.0], -0.4, {"m": 0.0, "which": which}, "m", within=(-0.4, 0.2)
+        planar, [0.0, 0.0], -0.4, {"m": 0.0, "which": which}, "m", within=(-0.4, 0.2)
     )
     product = np.prod(branch.multipliers, axis=1).real
     assert which or (product.min() < 1 < product.max())
@@ -237,7 +231,9 @@ def test_no_bifurcation_is_seen_where_none_is(which):
 
 def test_two_multipliers_that_cross_together_are_not_given_a_wrong_name():
     """With the symmetry of the circle both reach 1 at m = 0."""
-    branch = branch_of(round_map, [0.0, 0.0], -0.4, {"m": 0.0}, "m", within=(-0.4, 0.2))
+    branch = branch_of(
+        planar, [0.0, 0.0], -0.4, {"m": 0.0, "which": 2.0}, "m", within=(-0.4, 0.2)
+    )
     assert kinds(branch) == ["unresolved"]
     special = branch.special[0]
     # The step on which it lies, at most 0.1, was split at 0.46 twelve times.
@@ -246,14 +242,12 @@ def test_two_multipliers_that_cross_together_are_not_given_a_wrong_name():
 
 
 def test_a_branch_ends_on_the_edge_where_it_leaves_and_not_on_another_branch():
-    """Beside x = 0 the parameter hardly moves, and p = x^3 (1 - x/4) again near 4."""
+    """Beside x = 0 the parameter hardly moves, and m = x^3 (1 - x/4) again near 4."""
     edge = 1e-4
     near, far = sorted(np.roots([-1 / 4, 1, 0, 0, -edge]).real)[-2:]
     assert 0.046 < near < 0.047 and far > 3.9
     for x in np.linspace(-0.5, -0.4, 60):
-        branch = branch_of(
-            flat, [x], x**3 * (1 - x / 4), {"p": 0.0}, "p", within=(-1, edge)
-        )
+        branch = fixed_points(FLAT, x, x**3 * (1 - x / 4), within=(-1, edge))
         assert branch.reason == "left_range"
         assert branch.values[-1] == pytest.approx(edge, abs=1e-12)
         assert branch.x[-1, 0] == pytest.approx(near, abs=LOCATED)
@@ -262,17 +256,11 @@ def test_a_branch_ends_on_the_edge_where_it_leaves_and_not_on_another_branch():
         assert branch.arclength[-1] < near - x + edge - branch.values[0]
 
 
-def fold_at_one(x, p):
-    return x + p["p"] - 1 + x**2
-
-
 @pytest.mark.parametrize("beyond", [1e-3, 1e-5, 1e-7])
 def test_a_branch_that_turns_beyond_its_range_ends_on_the_edge(beyond):
     """The fold is at 1: between two points of the branch, and outside the range."""
     for x in (-0.76, -0.73, -0.7):
-        branch = branch_of(
-            fold_at_one, [x], 1 - x**2, {"p": 0.0}, "p", within=(-5, 1 - beyond)
-        )
+        branch = fixed_points(FOLD_AT_ONE, x, 1 - x**2, within=(-5, 1 - beyond))
         assert branch.reason == "left_range" and branch.special == ()
         assert branch.values[-1] == pytest.approx(1 - beyond, abs=1e-12)
         assert (branch.x < 0).all() and (np.diff(branch.arclength) > 0).all()
@@ -292,14 +280,12 @@ def test_a_two_cycle_whose_birth_is_out_of_range_ends_on_the_edge():
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_a_branch_is_the_same_in_any_unit_of_the_parameter(unit):
-    """p/L instead of p, with L as its unit: lengths along the branch are equal."""
+    """m/L instead of m, with L as its unit: lengths along the branch are equal."""
     branches = [
-        branch_of(
-            lambda x, p: x + p["p"] / p["L"] - 1 + x**2,
-            [-0.73],
+        fixed_points(
+            FOLD_AT_ONE | {"v": 1 / L},
+            -0.73,
             L * (1 - 0.73**2),
-            {"p": 0.0, "L": L},
-            "p",
             within=(-L, 2 * L),
             unit=L,
         )
@@ -315,9 +301,7 @@ def test_a_branch_is_the_same_in_any_unit_of_the_parameter(unit):
 
 def test_an_isola_closes():
     settings = Settings(largest_step=0.3)
-    branch = branch_of(
-        isola, [3.0], 0.0, {"m": 0.0}, "m", settings=settings, within=(-3, 3)
-    )
+    branch = fixed_points(ISOLA, 3.0, 0.0, settings=settings, within=(-3, 3))
     assert branch.reason == "closed"
     assert kinds(branch) == ["fold", "fold"]
     np.testing.assert_allclose([s.value for s in branch.special], [1, -1], atol=LOCATED)
@@ -347,17 +331,9 @@ def test_the_point_on_the_cycle_does_not_matter():
     assert abs(found[0] - found[1]) < LOCATED
 
 
-def bad_maps():
-    return {
-        "not_a_number": lambda x, p: jnp.where(p["m"] > 1, jnp.nan, 0.5 * x),
-        "diverged": lambda x, p: jnp.where(p["m"] > 1, jnp.inf, 0.5 * x),
-        "not_differentiable": lambda x, p: 0.5 * x + 3 * jnp.abs(p["m"] - 1),
-    }
-
-
-@pytest.mark.parametrize("reason", ["not_a_number", "diverged", "not_differentiable"])
+@pytest.mark.parametrize("reason", BROKEN)
 def test_a_bad_map_ends_the_branch_and_keeps_it(reason):
-    problem = Problem(bad_maps()[reason], jnp.zeros(1), {"m": 0.0}, "m")
+    problem = Problem(broken, jnp.zeros(1), {"m": 0.0} | BROKEN[reason], "m")
     branch = follow_cycle(problem, jnp.array([6.0]), 0.0, within=(0, 2)).run()
     assert branch.reason == reason
     assert branch.values.size > 5 and np.isfinite(branch.x).all()
@@ -368,9 +344,11 @@ def test_a_bad_map_ends_the_branch_and_keeps_it(reason):
 def test_newton_on_a_bad_map_tells_why():
     reasons = {
         reason: find_cycle(
-            Problem(map, jnp.zeros(1), {"m": 0.0}, "m"), jnp.array([1.0]), 1.5
+            Problem(broken, jnp.zeros(1), {"m": 0.0} | trouble, "m"),
+            jnp.array([1.0]),
+            1.5,
         ).reason
-        for reason, map in bad_maps().items()
+        for reason, trouble in BROKEN.items()
     }
     assert reasons == {
         "not_a_number": "not_a_number",
@@ -383,13 +361,9 @@ def test_newton_on_a_bad_map_tells_why():
 
 
 def test_an_orbit_that_overflows_is_diverged_and_not_nan():
-    """The second coordinate is infinity minus infinity one step later."""
-
-    def squares(s, p):
-        return jnp.array([p["a"] * s[0] ** 2, s[0] ** 2 - s[0]])
-
-    problem = Problem(squares, jnp.zeros(2), {"a": 1.0}, "a", period=50)
-    assert find_cycle(problem, jnp.array([3.0, 0.0]), 1.0).reason == "diverged"
+    """Henon's x is infinity minus infinity two steps later where b < 0."""
+    problem = henon_cycle(50).with_parameters(b=-0.3)
+    assert find_cycle(problem, jnp.array([50.0, 0.0]), 0.2).reason == "diverged"
 
 
 @pytest.mark.parametrize(

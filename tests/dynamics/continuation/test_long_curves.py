@@ -21,7 +21,12 @@ def horseshoe(z, p):
     ("kind", "points", "place"),
     (
         ("fold", [-0.35], lambda b: -((1 - b) ** 2) / 4),
-        ("period_doubling", [1.09, -0.39], lambda b: (1 - b) ** 2 + (1 + b) ** 2 / 4),
+        pytest.param(
+            "period_doubling",
+            [1.09, -0.39],
+            lambda b: (1 - b) ** 2 + (1 + b) ** 2 / 4,
+            marks=pytest.mark.slow,
+        ),
     ),
 )
 def test_curves_of_henons_map_are_closed_forms(kind, points, place):

@@ -54,6 +54,7 @@ def test_a_thousand_points_of_the_logistic_map_at_its_end():
     assert not find_cycle(problem, away[0], 4.0).converged
 
 
+@pytest.mark.slow
 def test_all_multipliers_of_a_thousand_points():
     """Henon's map shrinks areas by b: logarithms of both sum to k ln b."""
     problem, start = of_henon(1000)
@@ -63,6 +64,7 @@ def test_all_multipliers_of_a_thousand_points():
     assert cycle.error.sum() < 1e-10
 
 
+@pytest.mark.slow
 def test_twenty_points_as_from_one():
     """Both find x to 1e-10; from one point |mu| = 2^20 has 2^20 times its rounding."""
     problem = Problem(logistic, jnp.zeros(1), {"r": 4.0}, "r", period=20)

@@ -29,35 +29,30 @@ from statmech_attn.validation.families import delayed_logistic, henon, logistic
 EXACT = 1e-12  # derivatives are exact; what is left is rounding times condition
 
 
-def cubic(x, p):
-    """xi -> (sign + m) xi + c xi^3, seen through y = x + k x^2."""
-    k = p["k"]
-    x = 2 * x / (1 + jnp.sqrt(1 + 4 * k * x))
-    x = (p["sign"] + p["m"]) * x + p["c"] * x**3
-    return x + k * x**2
+def scalar(x, p):
+    """y -> (sign + m) y + b y^2 + c y^3 + e y^5.
+
+    Seen through x = at + L (y + k y^2).
+    """
+    y = (x - p["at"]) / p["L"]
+    y = 2 * y / (1 + jnp.sqrt(1 + 4 * p["k"] * y))
+    y = (p["sign"] + p["m"]) * y + p["b"] * y**2 + p["c"] * y**3 + p["e"] * y**5
+    return p["at"] + p["L"] * (y + p["k"] * y**2)
 
 
 def spiral(s, p):
-    """z -> e^{i theta} z (1 + m + (d + i twist) |z|^2), seen through y + k x^2."""
+    """z -> e^{i (theta + turn |z|^2)} z (1 + m + (d + i twist) |z|^2).
+
+    Seen through y + k x^2.
+    """
     x, y = s[0], s[1] - p["k"] * s[0] ** 2
     square = x**2 + y**2
     re, im = 1 + p["m"] + p["d"] * square, p["twist"] * square
     x, y = re * x - im * y, im * x + re * y
-    c, s = jnp.cos(p["theta"]), jnp.sin(p["theta"])
+    angle = p["theta"] + p["turn"] * square
+    c, s = jnp.cos(angle), jnp.sin(angle)
     x, y = c * x - s * y, s * x + c * y
     return jnp.array([x, y + p["k"] * x**2])
-
-
-def crossing(x, p):
-    """x = 0 met by another fixed point, in units of L: askew for a, straight for c."""
-    y = x / p["L"]
-    return x + p["L"] * (p["p"] * y - p["a"] * y**2 - p["c"] * y**3)
-
-
-def quintic(x, p):
-    """x + p y - fifth y^5 with y = x - at."""
-    y = x - p["at"]
-    return x + p["p"] * y - p["fifth"] * y**5
 
 
 def special_of(map, x, value, parameters, free, **options):
@@ -67,13 +62,22 @@ def special_of(map, x, value, parameters, free, **options):
     return problem, special
 
 
+def scalar_point(start=-0.3, within=(-0.3, 0.4), **parameters):
+    unset = dict.fromkeys(("m", "b", "c", "e", "k", "at"), 0.0) | {
+        "sign": 1.0,
+        "L": 1.0,
+    }
+    parameters = unset | parameters
+    return special_of(scalar, [parameters["at"]], start, parameters, "m", within=within)
+
+
 def cubic_point(sign, c, k=0.0):
-    parameters = {"sign": sign, "m": 0.0, "c": c, "k": k}
-    return special_of(cubic, [0.0], -0.13, parameters, "m", within=(-0.2, 0.2))
+    return scalar_point(-0.13, (-0.2, 0.2), sign=sign, c=c, k=k)
 
 
-def spiral_point(d, twist=0.3, theta=2.0, k=0.7):
+def spiral_point(d, twist=0.3, theta=2.0, k=0.7, turn=0.0):
     parameters = {"m": 0.0, "d": d, "twist": twist, "theta": theta, "k": k}
+    parameters["turn"] = turn
     return special_of(spiral, [0.0, 0.0], -0.13, parameters, "m", within=(-0.2, 0.2))
 
 
@@ -252,10 +256,7 @@ def test_branches_of_a_transcritical_point_part_linearly(sign):
 def test_a_branch_point_has_the_same_name_in_all_units(a, unit):
     """b = a/L, by the sign of q, and c = -1/L^2, in whatever units x is measured."""
     for c in (1.0, 0.0) if a else (1.0,):
-        parameters = {"p": 0.0, "L": unit, "a": a, "c": c}
-        _, special = special_of(
-            crossing, [0.0], -0.3, parameters, "p", within=(-0.3, 0.4)
-        )
+        _, special = scalar_point(L=unit, b=-a, c=-c)
         assert special.kind == ("transcritical" if a else "pitchfork")
         exact = a / unit if a else -c / unit**2
         assert special.form.coefficient == pytest.approx(exact, rel=EXACT)
@@ -266,8 +267,7 @@ def test_a_branch_point_has_the_same_name_in_all_units(a, unit):
 @pytest.mark.parametrize("fifth", [0.0, 1.0])
 def test_a_pitchfork_whose_cubic_coefficient_is_zero_is_degenerate(at, fifth):
     """Rounding keeps y off 0 at 0.3."""
-    parameters = {"p": 0.0, "at": at, "fifth": fifth}
-    _, special = special_of(quintic, [at], -0.3, parameters, "p", within=(-0.3, 0.4))
+    _, special = scalar_point(at=at, e=-fifth)
     form = special.form
     assert special.kind == "pitchfork" and abs(form.coefficient) < 1e-15
     assert form.criticality == "degenerate" and form.side == 0
@@ -276,15 +276,8 @@ def test_a_pitchfork_whose_cubic_coefficient_is_zero_is_degenerate(at, fifth):
 
 
 def test_an_area_preserving_hopf_point_is_degenerate():
-    """Re d = 0: (x, y) turned by 1 + |x|^2/2, and longer by a factor 1 + p."""
-
-    def step(z, p):
-        size = z[0] ** 2 + z[1] ** 2
-        angle = 1.0 + 0.5 * size
-        c, s = jnp.cos(angle), jnp.sin(angle)
-        return (1 + p["p"]) * jnp.stack([c * z[0] - s * z[1], s * z[0] + c * z[1]])
-
-    _, special = special_of(step, [0.0, 0.0], -0.3, {"p": 0.0}, "p", within=(-0.3, 0.4))
+    """Re d = 0: (x, y) turned by 1 + |x|^2/2, and longer by a factor 1 + m."""
+    _, special = spiral_point(0.0, twist=0.0, theta=1.0, k=0.0, turn=0.5)
     assert special.kind == "neimark_sacker"
     assert special.form.criticality == "degenerate"
     # |x|^2 = 2 |z|^2: the angle is 1 + |z|^2.
