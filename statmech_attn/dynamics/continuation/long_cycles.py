@@ -188,8 +188,8 @@ def points_of(
     shape = int(problem.period), problem.dimension
     if np.shape(orbit) == shape:
         return np.asarray(orbit, float)
-    x, value = coordinates(problem, orbit), np.asarray(value, float)
-    return np.asarray(_iterated(problem, x, value, shape[0]))
+    x = coordinates(problem, orbit)
+    return np.asarray(_iterated(problem, x, np.asarray(value, float), shape[0]))
 
 
 @eqx.filter_jit
