@@ -1,7 +1,8 @@
 """Every spin is compared with its own 64-bit random number."""
 
+from functools import cache
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -18,23 +19,24 @@ from statmech_attn.statistics.agreement import threshold
 
 
 KEY = seed_words(jax.random.key(8))
-LANE = tuple(word[None] for word in KEY)
+LANE = tuple(np.asarray(word)[None] for word in KEY)
+words_below = jax.jit(bernoulli_words, static_argnames=("size", "axis"))
 
 
 def flips(p, words, axis=0):
     """Whether each of 32 spins in each of `words` flips with probability p."""
-    threshold = threshold_words(jnp.asarray([p]))
-    return bits_of(bernoulli_words(LANE, threshold, 0, words, axis).ravel())
+    threshold = jax.jit(threshold_words)(np.array([p]))
+    below = words_below(LANE, threshold, 0, size=words, axis=axis)
+    return bits_of(np.ravel(below))
 
 
+@cache
 def uniform_integers(words):
     """The 64-bit numbers of 32 spins in each of `words`, as Python integers."""
-    index = jnp.arange(words, dtype=jnp.uint32)
-    numbers = np.zeros((words, 32), object)
-    for pair in range(32):
-        for plane in threefry(KEY, (index, jnp.uint32(pair))):
-            bits = (np.asarray(plane)[:, None] >> np.arange(32)) & 1
-            numbers = 2 * numbers + bits
+    index, numbers = np.arange(words, dtype=np.uint32), np.zeros((words, 32), object)
+    for pair in np.arange(32, dtype=np.uint32):
+        for plane in jax.jit(threefry)(KEY, (index, pair)):
+            numbers = 2 * numbers + bits_of(plane)
     return numbers
 
 
@@ -71,9 +73,9 @@ def test_blocks_hold_every_spin_once(counts):
 
 def test_class_sums_are_binomial():
     counts, runs = np.array([50, 333, 2000]), 20_000
-    fields = jnp.asarray([[0.2], [-1.5], [3.0]]) * jnp.ones(runs)
-    lanes = address(KEY, jnp.arange(runs))
-    means = np.asarray(draw_spins(lanes, fields, plan_blocks(counts, runs)))
+    fields = np.array([[0.2], [-1.5], [3.0]]) * np.ones(runs)
+    lanes = jax.jit(address)(KEY, np.arange(runs))
+    means = np.asarray(jax.jit(draw_spins)(lanes, fields, plan_blocks(counts, runs)))
     allowed = threshold(2 * len(counts))
     for n, h, mean in zip(counts, fields[:, 0], means, strict=True):
         p = 1 / (1 + np.exp(-2 * float(h)))
@@ -84,11 +86,11 @@ def test_class_sums_are_binomial():
 
 
 def test_a_saturated_class_and_a_class_at_zero_field():
-    lanes = address(KEY, jnp.arange(4))
-    fields = jnp.asarray([[400.0], [-400.0]]) * jnp.ones(4)
+    lanes = jax.jit(address)(KEY, np.arange(4))
+    fields = np.array([[400.0], [-400.0]]) * np.ones(4)
     counts = np.array([1000, 999])
     for draw, plan in ((draw_spins, plan_blocks(counts, 4)), (draw_counts, counts)):
-        means = draw(lanes, fields, plan)
+        means = jax.jit(draw)(lanes, fields, plan)
         np.testing.assert_array_equal(means, [[1.0] * 4, [-1.0] * 4])
 
 
