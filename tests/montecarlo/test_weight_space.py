@@ -24,11 +24,12 @@ STUDY = 'kind = "test"'
 @pytest.fixture(scope="module")
 def data():
     """Three inputs and labels; two of the inputs and three others as test inputs."""
-    keys = jax.random.split(jax.random.key(3), 3)
-    xi = rng.normal(keys[0], (3, 15, 4))
-    others = rng.normal(keys[2], (3, 15, 4))
-    labels = 2 * rng.normal(keys[1], (3,))
-    return xi, labels, jnp.concatenate([xi[:2], others])
+    xi = normal(3, (6, 15, 4))
+    return xi[:3], 2 * normal(4, (3,)), xi[1:]
+
+
+def normal(seed, shape):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), float)
 
 
 def problem(xi, Y, width, **given):
@@ -63,42 +64,44 @@ def sampled(posterior, xi_test, *, seed=1, **changes):
 
 def networks():
     """Three layers of 2, 1 and 2 heads on tokens, with unequal widths and variances."""
-    keys = jax.random.split(jax.random.key(11), 5)
-    heads = bpkr.heads_from_products(
-        [rng.normal(k, (H, 6, 6)) for k, H in zip(keys, (2, 1, 2))]
-    )
-    x = rng.normal(keys[3], (10, 6, 5))
+    heads = bpkr.heads_from_products([normal(11, (H, 6, 6)) for H in (2, 1, 2)])
+    x = normal(12, (10, 6, 5))
     settings = dict(
         width=(4, 3, 5, 2),
         temperature=0.1,
         heads=(2, 1, 2),
         variances=(0.7, 0.5, 2.0, 1.3, 1.5),
     )
-    return x, heads, settings, keys[4]
+    return x, heads, settings
 
 
 @pytest.mark.parametrize("outputs", ((), (3,)))
 def test_contracted_paths_give_the_function_of_the_layers(outputs):
-    x, heads, settings, key = networks()
-    xi = bpkr.attentioned_inputs(x, heads)
-    Y = rng.normal(key, (10, *outputs))
+    x, heads, settings = networks()
+    xi = jax.jit(bpkr.attentioned_inputs)(x, heads)
+    Y = normal(13, (10, *outputs))
     posterior = weight_space.posterior(Problem(xi, Y, **settings))
-    z = posterior.draw_prior(key)
-    weights = posterior.weights(z)
-    f = eqx.filter_jit(bpkr.forward)(weights, x, heads)
+
+    @jax.jit
+    def of_both(key):
+        z = posterior.draw_prior(key)
+        weights = posterior.weights(z)
+        f, U = bpkr.forward(weights, x, heads), bpkr.order_parameters(weights)
+        predicted = posterior.predict(z, posterior.rotated_inputs(xi))
+        outputs = posterior.training_outputs(z), predicted
+        density = posterior.log_density(z)
+        return z, f, U, outputs, posterior.order_parameters(z), density
+
+    z, f, expected, outputs, order_parameters, density = of_both(jax.random.key(11))
     # Sums of some hundred terms of order one.
     close = dict(rtol=0, atol=1e-12)
-    np.testing.assert_allclose(posterior.training_outputs(z), f, **close)
-    inputs = posterior.rotated_inputs(xi)
-    np.testing.assert_allclose(posterior.predict(z, inputs), f, **close)
-    expected = bpkr.order_parameters(weights)
-    for U, other in zip(
-        jax.tree.leaves(posterior.order_parameters(z)), jax.tree.leaves(expected)
-    ):
+    for found in outputs:
+        np.testing.assert_allclose(found, f, **close)
+    for U, other in zip(jax.tree.leaves(order_parameters), jax.tree.leaves(expected)):
         np.testing.assert_allclose(U, other, **close)
     log_density = stats.norm.logpdf(z).sum()
     log_density += stats.norm.logpdf(Y, f, np.sqrt(0.1)).sum()
-    assert float(posterior.log_density(z)) == pytest.approx(log_density, rel=1e-12)
+    assert float(density) == pytest.approx(log_density, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -124,11 +127,10 @@ def test_few_inputs_leave_dimensions_to_the_prior():
 @pytest.mark.parametrize(("rows", "rank"), ((300, 12), (300, 7), (5, 5)))
 def test_principal_axes_are_the_right_singular_vectors(rows, rank):
     """More rows than columns, fewer, and rows that span less."""
-    keys = jax.random.split(jax.random.key(12), 2)
-    flat = rng.normal(keys[0], (rows, rank)) @ rng.normal(keys[1], (rank, 12))
-    axes, found = weight_space.principal_axes(flat[:, :, None])
+    flat = np.asarray(normal(1, (rows, rank))) @ normal(2, (rank, 12))
+    axes, found = weight_space.principal_axes(jnp.asarray(flat[:, :, None], float))
     assert found == rank
-    close = dict(rtol=0, atol=1e-12 * float(jnp.linalg.norm(flat)))
+    close = dict(rtol=0, atol=1e-12 * np.linalg.norm(flat))
     np.testing.assert_allclose(axes.T @ axes, np.eye(12), **close)
     strengths = np.linalg.svd(flat, compute_uv=False)[:rank]
     along = np.linalg.norm(flat @ axes, axis=0)
