@@ -1,7 +1,6 @@
 import re
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -104,17 +103,21 @@ def test_a_result_reads_as_text_and_as_a_data_set(small):
 def test_counted_bits_are_sums_over_the_signs(ensemble):
     """Of 67 patterns at 70 sites, which fill no words."""
     columns = spins._columns(ensemble)
-    bits = spins._draw(columns, KEY, 67, 70)
+    x = np.random.default_rng(1).choice([-1, 1], (70, 3))
+
+    @jax.jit
+    def counted(key, x):
+        bits = spins._draw(columns, key, 67, 70)
+        overlaps = spins._overlaps(columns, bits, x)
+        return bits, overlaps, spins._fields(columns, bits, overlaps[0])
+
+    bits, overlaps, fields = counted(KEY, x.astype(np.float32))
     ones = np.unpackbits(np.asarray(bits.by_site).view(np.uint8), -1, bitorder="little")
     o, v, q, k = (2 * ones[..., :70].astype(int) - 1)[list(columns.place)]
-    x = np.random.default_rng(1).choice([-1, 1], (70, 3))
-    overlaps = spins._overlaps(columns, bits, jnp.asarray(x, jnp.float32))
     for found, signs in zip(overlaps, (v, q, k), strict=True):
         np.testing.assert_array_equal(found, signs @ x)
     passed = np.roll(v @ x, 1, axis=0) if columns.is_cycle else v @ x
-    np.testing.assert_array_equal(
-        spins._fields(columns, bits, overlaps[0]), o.T @ passed
-    )
+    np.testing.assert_array_equal(fields, o.T @ passed)
 
 
 @pytest.mark.parametrize(
