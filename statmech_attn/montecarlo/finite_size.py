@@ -112,7 +112,7 @@ class FiniteSizes(Points):
         >>> spins = FiniteSizes(
         ...     jax.random.key(0), net, patterns, law,
         ...     CriticalSampling(runs=8, samples=40), gamma=1.0, epsilon=0.0,
-        ...     n_spins=[10_000, 100_000], distances=[0.0])
+        ...     n_spins=[1000, 10_000], distances=[0.0])
         >>> dataset = spins.compute()
         >>> dataset.mean_square.sizes, bool((abs(dataset.mean_square_z) < 5).all())
         (Frozen({'n_spins': 2, 'distance': 1}), True)
