@@ -35,12 +35,19 @@ def turned(x, p):
     return SKEW @ jnp.array([z.real, z.imag])
 
 
+def cubic(x, p):
+    """sign (x + mu (constant + slope x) + square x^2 - cube x^3)."""
+    driven = p["mu"] * (p["constant"] + p["slope"] * x)
+    return p["sign"] * (x + driven + p["square"] * x**2 - p["cube"] * x**3)
+
+
+PLAIN = dict.fromkeys(("constant", "slope", "square", "cube"), 0.0) | {"sign": 1.0}
 MAPS = {
-    "pitchfork": lambda x, p: (1 + p["mu"]) * x - 2 * x**3,
-    "period_doubling": lambda x, p: -(1 + p["mu"]) * x + 2 * x**3,
-    "neimark_sacker": turned,
-    "fold": lambda x, p: x + p["mu"] + 2 * x**2,
-    "transcritical": lambda x, p: (1 + p["mu"]) * x + 2 * x**2,
+    "pitchfork": (cubic, PLAIN | {"slope": 1.0, "cube": 2.0}),
+    "period_doubling": (cubic, PLAIN | {"sign": -1.0, "slope": 1.0, "cube": 2.0}),
+    "neimark_sacker": (turned, {}),
+    "fold": (cubic, PLAIN | {"constant": 1.0, "square": 2.0}),
+    "transcritical": (cubic, PLAIN | {"slope": 1.0, "square": 2.0}),
 }
 BOUNDED = "pitchfork", "period_doubling", "neimark_sacker"
 NOISE = {1: np.array([[3.0]]), 2: np.array([[3.0, 1.0], [1.0, 2.0]])}  # N covariance
@@ -49,7 +56,8 @@ NOISE = {1: np.array([[3.0]]), 2: np.array([[3.0, 1.0], [1.0, 2.0]])}  # N covar
 def law_of(kind, **changes):
     """Of a map whose normal form is written down, with mu = 0 the bifurcation."""
     dimension = 2 if kind == "neimark_sacker" else 1
-    problem = Problem(MAPS[kind], jnp.zeros(dimension), {"mu": 0.0}, "mu")
+    step, given = MAPS[kind]
+    problem = Problem(step, jnp.zeros(dimension), given | {"mu": 0.0}, "mu")
     x = np.full(dimension, -np.sqrt(0.025) if kind == "fold" else 0.0)
     special = first_special(problem, x, -0.05, 0.05)
     return dmft.critical_fluctuations(
@@ -99,7 +107,7 @@ def test_a_noisy_map_has_the_density(kind, mu):
     """Histograms of 300 runs; corrections are of the relative order 10^-3."""
     law, n = law_of(kind), 10**6
     noise = NOISE[len(law.x)]
-    step = lambda x: MAPS[kind](x, {"mu": mu})
+    step = lambda x: MAPS[kind][0](x, MAPS[kind][1] | {"mu": mu})
     start = jnp.zeros((len(law.x), 300))
     factor = np.linalg.cholesky(noise / n)
     states = noisy(step, start, factor, jax.random.key(1), 80, 200)[40:]
@@ -259,8 +267,8 @@ def test_a_passage_between_two_amplitudes_takes_its_time():
 @pytest.mark.parametrize("sign", [1, -1])
 def test_amplitudes_beside_a_fold_grow_on_the_way_out(sign):
     """Whichever way the map bends."""
-    step = lambda x, p: x + p["mu"] + sign * 2 * x**2
-    problem = Problem(step, jnp.zeros(1), {"mu": 0.0}, "mu")
+    given = PLAIN | {"constant": 1.0, "square": 2.0 * sign}
+    problem = Problem(cubic, jnp.zeros(1), given | {"mu": 0.0}, "mu")
     rest = np.array([-sign * np.sqrt(0.025)])
     special = first_special(problem, rest, -sign * 0.05, sign * 0.05)
     law = dmft.critical_fluctuations(problem, special, np.eye(1))
@@ -286,7 +294,7 @@ def test_spins_leave_a_spinodal_at_the_rate():
     law = dmft.critical_fluctuations(problem, special)
     assert law.kind == "fold" and law.growth < 0
     ratios = []
-    for n in (300, 2400):
+    for n in (150, 1200):
         beta = law.value + law.rounding(n)
         k = np.arange(n + 1)
         x = 0.9 * (2 * k / n - 1) - 0.1
@@ -438,7 +446,8 @@ def test_what_has_no_law_is_refused():
         with pytest.raises(ValueError, match=words):
             dmft.critical_fluctuations(problem, special, np.eye(d))
     with pytest.raises(ValueError, match="noise must be given"):
-        problem = Problem(MAPS["pitchfork"], jnp.zeros(1), {"mu": 0.0}, "mu")
+        step, given = MAPS["pitchfork"]
+        problem = Problem(step, jnp.zeros(1), given | {"mu": 0.0}, "mu")
         special = first_special(problem, np.zeros(1), -0.05, 0.05)
         dmft.critical_fluctuations(problem, special)
     law = law_of("fold")
