@@ -37,20 +37,27 @@ def _start(params, start):
     return dmft.from_checkpoint(NET, params, FILE)
 
 
-def test_covariance_of_the_first_token_is_its_closed_form():
-    params, state, band = noise(1.27, 1, covariance=True)
-    h = 1.27 * np.asarray(state.newest) @ np.asarray(NET.output)
+@pytest.fixture(scope="module")
+def joint():
+    """The covariance of all observables at two values of beta."""
+    return noise([0.5, 1.27], 30, covariance=True)
+
+
+def test_covariance_of_the_first_token_is_its_closed_form(joint):
+    _, state, band = joint
+    h = 1.27 * np.asarray(state.newest)[:, 1] @ np.asarray(NET.output)
     shrink = 1 - np.tanh(h) ** 2
     _, v, q, k = W = FILE.patterns.semantic * (1 - FILE.epsilon)
     columns = np.concatenate([W[0] / (1 - FILE.epsilon), v, q, k])
     expected = np.einsum(
         "ic,c,jc->ij", columns, FILE.patterns.fractions * shrink, columns
     )
-    np.testing.assert_allclose(band.covariance[0, 3:, 3:], expected, atol=1e-14)
+    covariance = np.asarray(band.covariance)[0, 3:, 3:, 1]
+    np.testing.assert_allclose(covariance, expected, atol=1e-14)
 
 
-def test_std_is_the_diagonal_of_the_covariance():
-    _, _, band = noise([0.5, 1.3], 30, covariance=True)
+def test_std_is_the_diagonal_of_the_covariance(joint):
+    _, _, band = joint
     std = np.concatenate([getattr(band.std, name) for name in NAMES], axis=1)
     diagonal = np.einsum("tiib->tib", band.covariance)
     np.testing.assert_allclose(std**2, diagonal, rtol=1e-10, atol=1e-300)
@@ -198,7 +205,7 @@ def test_bad_arguments_are_refused():
         linear_noise(NET, other, params, dmft.from_row(NET, params, 0), steps=1)
 
 
-def test_spread_of_the_scores_is_that_of_the_attention_logits():
+def test_spread_of_the_scores_is_that_of_the_attention_logits(joint):
     """From the joint covariance of m^q and m^k of the only token in the window."""
     params = dmft.parameters(1.27, FILE.gamma, FILE.epsilon)
     net = dmft.network(FILE.patterns, context=1)
@@ -206,16 +213,16 @@ def test_spread_of_the_scores_is_that_of_the_attention_logits():
     alone = linear_noise(net, FILE.patterns, params, state, steps=3).score
     np.testing.assert_array_equal(alone, 0)  # one slot: its weight cannot change
     _, seen = dmft.trajectory(NET, params, _start(params, "token"), steps=1)
-    band = noise(1.27, 1, covariance=True)[2]
+    band = joint[2]
     # Two slots hold a token: the row's without noise, k = k_0, and the generated one.
     q, k = np.asarray(seen.m_q)[0], np.asarray(seen.m_k)[0]
     k_0 = np.asarray(_start(params, "token").k[0])
     gradient = FILE.gamma * np.concatenate([k - k_0, q])
-    covariance = np.asarray(band.covariance)[0][9:, 9:]
+    covariance = np.asarray(band.covariance)[0, 9:, 9:, 1]
     spread = np.sqrt(gradient @ covariance @ gradient)  # of the difference of the two
     logits = FILE.gamma * np.array([q @ k_0, q @ k])
     weight = 1 / (1 + np.exp(-np.abs(np.diff(logits)[0])))  # of the larger one
-    assert float(band.score[0]) == pytest.approx(spread * weight, rel=1e-10)
+    assert float(band.score[0, 1]) == pytest.approx(spread * weight, rel=1e-10)
 
 
 @pytest.mark.slow

@@ -140,15 +140,15 @@ def test_batches_of_any_shape_give_the_numbers_of_single_points():
     betas = np.linspace(0.2, 2.0, 6)
     batched = dmft.parameters(betas.reshape(2, 3), file.gamma, file.epsilon)
     state = dmft.from_checkpoint(net, batched, file)
-    _, seen = dmft.trajectory(net, batched, state, steps=10)
+    together = np.asarray(dmft.trajectory(net, batched, state, steps=10)[1].A)
 
     def single(beta):
         params = dmft.parameters(beta, file.gamma, file.epsilon)
         start = dmft.from_checkpoint(net, params, file)
-        return dmft.trajectory(net, params, start, steps=10)[1].A
+        return np.asarray(dmft.trajectory(net, params, start, steps=10)[1].A)
 
     for i, beta in enumerate(betas):
-        assert np.abs(single(beta) - seen.A.reshape(10, 3, 6)[..., i]).max() < 1e-12
+        assert np.abs(single(beta) - together.reshape(10, 3, 6)[..., i]).max() < 1e-12
 
 
 def test_parameters_can_be_mapped():

@@ -50,7 +50,8 @@ def test_coordinates_determine_the_state():
             getattr(again, name), getattr(state, name), atol=1e-15, err_msg=name
         )
     changed = map.at(state, map.vector(state) + 1e-3)
-    assert np.abs(map.step(changed).newest - map.step(state).newest).max() > 1e-4
+    newest = [np.asarray(map.step(x).newest) for x in (changed, state)]
+    assert np.abs(np.subtract(*newest)).max() > 1e-4
 
 
 @pytest.mark.slow
@@ -68,12 +69,14 @@ def test_tangent_columns_are_differences_of_neighbouring_orbits():
     params, step = given(0.4, beta=1.2), 1e-6
     map = dmft.sequential(NET).at(params)
     state = dmft.from_checkpoint(NET, params, FILE)
-    x = map.vector(state)
+    x = np.asarray(map.vector(state))
     push = jax.jit(lambda frame: map.push(map.lift(state), frame)[1])
-    frame = push(jnp.eye(x.size)[:, :2])
+    units = np.eye(x.size)[:2]
+    frame = np.asarray(push(units.T))
     after = jax.jit(lambda x: map.vector(map.step(map.at(state, x))))
-    for column, unit in zip(frame.T, jnp.eye(x.size), strict=False):
-        there, back = (after(x + sign * step * unit) for sign in (1, -1))
+    for column, unit in zip(frame.T, units, strict=True):
+        ends = (after(x + sign * step * unit) for sign in (1, -1))
+        there, back = jax.tree.map(np.asarray, tuple(ends))
         np.testing.assert_allclose(column, (there - back) / (2 * step), atol=1e-6)
 
 

@@ -28,12 +28,12 @@ def test_structured_push_is_the_jacobian_of_the_map(context, n_patterns):
     params = dmft.parameters(1.3, 6.0, 0.1)
     state = from_random(net, params, jax.random.key(1))
     system = dmft.TangentMap(net, params)
-    lifted, frame = system.lift(state), jnp.eye(net.dimension)
+    expected = np.eye(net.dimension)
+    lifted, frame = system.lift(state), jnp.asarray(expected, float)
     push = eqx.filter_jit(system.push)
     # Several steps, so that cached responses of older tokens are used too.
-    expected = jnp.eye(net.dimension)
     for _ in range(context + 2):
-        expected = jacobian(net, params, system.lower(lifted)) @ expected
+        expected = np.asarray(jacobian(net, params, system.lower(lifted))) @ expected
         lifted, frame = push(lifted, frame)
     after = by_age(system.lower(lifted), context, n_patterns)
     before = by_age(state, context, n_patterns)
