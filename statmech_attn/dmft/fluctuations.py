@@ -176,6 +176,12 @@ def flattened(
 ) -> tuple[Parameters, State, tuple[int, ...]]:
     """Parameters and state with their batch as one trailing axis, and its shape."""
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
+    return *_in_a_row(params, state, batch), batch
+
+
+@partial(jax.jit, static_argnames="batch")
+def _in_a_row(params: Parameters, state: State, batch: tuple[int, ...]):
+    """`flattened`, whose arrays one program makes."""
     flat = lambda x, leading: jnp.broadcast_to(x, x.shape[:leading] + batch).reshape(
         x.shape[:leading] + (-1,)
     )
@@ -183,7 +189,6 @@ def flattened(
     return (
         jax.tree.map(lambda x: flat(x, 0), params),
         jax.tree.map(lambda x: flat(x, x.ndim - batched) if x.ndim else x, state),
-        batch,
     )
 
 

@@ -6,6 +6,7 @@ attention, at random, or where a file of patterns says that a published orbit be
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 from statmech_attn.batches import rng
@@ -121,12 +122,12 @@ def from_window(net: Network, params: Parameters, window, next_position) -> Stat
             f"checkpoint window must be (C, M) = {(net.context, net.n_patterns)}; "
             f"got {window.shape[:2]}."
         )
-    slots = (next_position - jnp.arange(net.context)) % net.context
+    slots = (next_position - np.arange(net.context)) % net.context
     batch = jnp.broadcast_shapes(params.beta.shape, window.shape[2:])
     window = jnp.broadcast_to(window, window.shape[:2] + batch)
     attention = jnp.zeros_like(window).at[slots].set(window)
     draw = lambda A, slot: token(net, params, A, slot)
-    overlaps = jax.vmap(draw)(attention, jnp.arange(net.context))
+    overlaps = jax.vmap(draw)(attention, np.arange(net.context))
     means = None
     if params.redrawn is not None:  # of the token that the A before the newest draws
         means = drawn_means(net, params, window[min(1, net.context - 1)])

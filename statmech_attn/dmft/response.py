@@ -178,10 +178,8 @@ def response(
     asked = frequencies, tuple(observables), (field, pattern)
     points = []
     for i in range(series.A.shape[-1]):
-        of_point, start = (
-            jax.tree.map(lambda x: x[..., i] if x.ndim else x, tree)
-            for tree in (params, state)
-        )
+        lane = lambda x: jax.device_put(np.asarray(x)[..., i]) if x.ndim else x
+        of_point, start = jax.tree.map(lane, (params, state))
         period = _period(
             net, of_point, np.asarray(series.A[..., i]), longest, tolerance
         )
