@@ -66,8 +66,8 @@ def continuous(
         >>> from statmech_attn import dmft, dynamics
         >>> file = dmft.load("poclopez-pe2")
         >>> net = dmft.network(file.patterns, context=file.context)
-        >>> start = dmft.history(lambda age: net.output[0], window=4.0)
-        >>> limit = dmft.continuous(net, window=4.0)
+        >>> start = dmft.history(lambda age: net.output[0], window=4.0, nodes=8)
+        >>> limit = dmft.continuous(net, window=4.0, nodes=8)
         >>> given = {"beta": 1.4, "gamma": file.gamma}
         >>> dynamics.orbit(limit, start, given, samples=5).shape
         (5, 3)
