@@ -70,7 +70,7 @@ def test_every_file_has_its_figures_which_fit_a_page_unclipped(name, request):
     for _, figure in figures:
         assert figure.get_figwidth() <= style.DOUBLE
         canvas = FigureCanvasAgg(figure)
-        canvas.draw()
+        figure.draw_without_rendering()
         drawn = figure.get_tightbbox(canvas.get_renderer())
         paper = figure.bbox_inches.padded(0.01)
         assert paper.contains(drawn.x0, drawn.y0), f"{name}: clipped, {drawn}"

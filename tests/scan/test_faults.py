@@ -45,14 +45,18 @@ def other_chunk(path):
     shutil.copy(path.with_name("chunk-0000000.h5"), path)
 
 
-@pytest.mark.parametrize("harm", (truncate, flip, empty, garbage, other_chunk))
+@pytest.mark.parametrize("harms", ((truncate, flip, empty), (garbage, other_chunk)))
 @pytest.mark.parametrize("rounds", (1, 2))
-def test_a_damaged_chunk_is_put_aside_and_computed_again(begun, expected, harm, rounds):
+def test_damaged_chunks_are_put_aside_and_computed_again(
+    begun, expected, harms, rounds
+):
+    """One chunk in each way, all of the first round."""
     path, output = begun(rounds=rounds)
-    harm(chunks(output) / "chunk-0000002.h5")
-    said = compute(path, output)
-    note = next(line for line in said if "computed again" in line)
-    assert "chunk-0000002" in note
+    damaged = [f"chunk-{number:07d}" for number in range(1, 1 + len(harms))]
+    for harm, name in zip(harms, damaged, strict=True):
+        harm(chunks(output) / f"{name}.h5")
+    notes = " ".join(line for line in compute(path, output) if "computed again" in line)
+    assert all(name in notes for name in damaged)
     assert equal(output, expected(path))
 
 

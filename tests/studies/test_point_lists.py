@@ -80,7 +80,7 @@ def test_basins_along_a_list_are_those_of_an_ordinary_scan(study_of):
     tree = BASINS | {"run": BASINS["run"] | {"matching": "flow"}}
     listed = compute(study_of(tree))
     assert listed["count"].dims == ("index", "slot") and listed.b.dims == ("index",)
-    line = compute(study_of(ordinary(BASINS, a=[1.3], b=0.5)))
+    line = compute(study_of(ordinary(BASINS, a=[1.3, 0.9, 1.1], b=0.5)))
     assert_same(listed, line, 1, "a")
     # Both attractors of the second point go on to the third, which has the same two.
     assert listed.attractor.values.tolist() == [[0, -1], [0, 1], [0, 1]]
