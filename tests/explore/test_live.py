@@ -199,7 +199,7 @@ def test_a_part_is_cancelled_at_once_while_it_compiles(live, monkeypatch):
 @pytest.mark.parametrize(
     "end", (SystemExit("gone"), AttributeError("lost"), KeyError())
 )
-def test_whatever_ends_a_thread_the_page_is_told(logistic, monkeypatch, end):
+def test_whatever_ends_a_thread_the_page_is_told(logistic, live, monkeypatch, end):
     def ends(*arguments):
         raise end
 
@@ -210,7 +210,6 @@ def test_whatever_ends_a_thread_the_page_is_told(logistic, monkeypatch, end):
     said = str(end) or type(end).__name__
     assert (shown.state, shown.error) == ("failed", said)
     monkeypatch.setattr(jobs.scan, "in_memory", ends)
-    live = Live(logistic, allow_code=True)
     job = jobs.Job(live, {"a": {"start": 3.2, "stop": 3.6, "num": 5}})
     job.wait(10)
     assert (job.state, job.error) == ("failed", said)

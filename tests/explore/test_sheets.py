@@ -25,7 +25,7 @@ RESULTS = Path(__file__).resolve().parents[2] / "paper_figs" / "results"
 @pytest.fixture(scope="module")
 def files():
     """Files of the repository, by name."""
-    names = ("saddle-0", "exact-0", "weights-0", "theory-0", "pruning")
+    names = ("saddle-0", "exact-0", "weights-0", "theory-0", "pruning", "training")
     opened = {name: File(RESULTS / f"one_shot_{name}-laptop.h5") for name in names}
     yield opened
     for file in opened.values():
@@ -73,14 +73,27 @@ def theory(widths=(10.0, 20.0, 50.0), temperatures=(0.25, 1.0)) -> xr.Dataset:
     )
 
 
-def test_every_kept_result_offers_its_pictures_with_pages_and_choices():
-    for path in RESULTS.glob("one_shot_*.h5"):
+def require_offers(file: File) -> None:
+    """It offers its pictures with pages and choices."""
+    drawings = sheet_of(file).described()["drawings"]
+    assert [row["name"] for row in drawings] == list(plotting.names(file.dataset))
+    for row in drawings:
+        assert row["told"].endswith(".")
+        assert all(len(c["values"]) == len(c["labels"]) for c in row["choices"])
+
+
+def test_a_kept_result_of_each_kind_offers_its_pictures(files):
+    for file in files.values():
+        require_offers(file)
+
+
+@pytest.mark.slow
+def test_every_kept_result_offers_its_pictures():
+    paths = [*RESULTS.glob("one_shot_*.h5")]
+    assert paths
+    for path in paths:
         file = File(path)
-        drawings = sheet_of(file).described()["drawings"]
-        assert [row["name"] for row in drawings] == list(plotting.names(file.dataset))
-        for row in drawings:
-            assert row["told"].endswith(".")
-            assert all(len(c["values"]) == len(c["labels"]) for c in row["choices"])
+        require_offers(file)
         file.close()
 
 

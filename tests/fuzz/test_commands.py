@@ -416,7 +416,7 @@ def altered(source: pathlib.Path, path: pathlib.Path, chance: random.Random) -> 
         pass
 
 
-@many(4, 100)  # the whole takes 5 minutes
+@many(2, 100)  # the whole takes 5 minutes
 def test_altered_files(command, tmp_path, rounds):
     chance, path = random.Random(rounds), tmp_path / "altered.h5"
     scan(tmp_path / "scan.h5")

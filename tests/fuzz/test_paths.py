@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from statmech_attn import storage
 from statmech_attn.cli import app
 
 
@@ -92,14 +93,23 @@ def state(folder: Path) -> dict:
     return found
 
 
+@pytest.fixture(scope="module")
+def result(tmp_path_factory) -> Path:
+    """A few points of a scan."""
+    found = storage.read(RESULT).isel(beta=slice(20))
+    path = tmp_path_factory.mktemp("result") / "r.h5"
+    storage.write(path, found, study=found.attrs["study"])
+    return path
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(result, tmp_path, monkeypatch):
     """A folder in another, with a study, a result and whatever odd there is."""
     folder = tmp_path / "inside"
     folder.mkdir()
     monkeypatch.chdir(folder)
     (folder / "s.toml").write_text(STUDY)
-    shutil.copy(RESULT, folder / "r.h5")
+    shutil.copy(result, folder)
     return folder
 
 

@@ -1,6 +1,7 @@
 """The panels of a figure hold what the figure shows, in numbers and words."""
 
 import importlib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,17 @@ def test_panels_of_every_kind_hold_the_numbers_of_its_figures(name, request):
         assert_holds(content, figure)
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        # The first one of a series has all that the others have.
+        pytest.param(path, marks=pytest.mark.slow)
+        if re.search("-[1-9]-", path.stem)
+        else path
+        for path in KEPT
+    ],
+    ids=lambda path: path.stem,
+)
 def test_kept_results_are_panels(path):
     dataset = storage.read(path)
     if path.stem in NO_PICTURES:

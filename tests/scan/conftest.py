@@ -5,6 +5,7 @@ See toy_study.py and toy_runs.py.
 
 import importlib.util
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,14 +56,7 @@ def server(toy_module, tmp_path_factory):
 @pytest.fixture
 def study(tmp_path):
     """Writes a study file; keys may be given."""
-
-    def write(**keys) -> Path:
-        path = tmp_path / "toy.toml"
-        lines = [f"{name} = {value}" for name, value in keys.items()]
-        path.write_text("\n".join(['kind = "toy"', *lines]) + "\n")
-        return path
-
-    return write
+    return partial(toy_runs.write, tmp_path)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import signal
 import time
 
 import pytest
+import toy_runs
 
 from statmech_attn import storage
 
@@ -17,12 +18,12 @@ def same_bits(one, other) -> bool:
     )
 
 
-@pytest.fixture
-def whole(server, study, tmp_path):
+@pytest.fixture(scope="module")
+def whole(server, tmp_path_factory):
     """The result of a run that nothing happened to."""
-    path = tmp_path / "whole.h5"
-    server.start("run", study(**KEYS), "-o", path).wait(0)
-    return path
+    folder = tmp_path_factory.mktemp("whole")
+    server.start("run", toy_runs.write(folder, **KEYS), "-o", folder / "a.h5").wait(0)
+    return folder / "a.h5"
 
 
 def left_over(folder):

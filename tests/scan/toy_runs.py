@@ -26,6 +26,14 @@ class Notes:
         pass
 
 
+def write(folder: Path, **keys) -> Path:
+    """A study file, toy.toml, with these keys."""
+    path = folder / "toy.toml"
+    lines = [f"{name} = {value}" for name, value in keys.items()]
+    path.write_text("\n".join(['kind = "toy"', *lines]) + "\n")
+    return path
+
+
 def compute(study: Path, output: Path, **options) -> list[str]:
     notes = Notes()
     options = {"points_per_chunk": 5} | options

@@ -99,8 +99,8 @@ for result in results:
 @pytest.mark.parametrize(
     "row",
     [
-        row if row.name == "bifurcation" else pytest.param(row, marks=pytest.mark.slow)
-        for row in ROWS
+        row if name == "bifurcation" else pytest.param(row, marks=pytest.mark.slow)
+        for name, row in zip(NAMES, ROWS, strict=True)
     ],
     ids=NAMES,
 )

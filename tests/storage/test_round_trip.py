@@ -87,35 +87,41 @@ def test_large_arrays_are_compressed_and_small_ones_are_not(tmp_path, dataset, s
     xr.testing.assert_equal(read.positive, dataset.positive)
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    values=hnp.arrays(
-        st.sampled_from(["f8", ">f8", "f4", "i1", "i8", "u4", "u8", "?"]),
-        hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5),
-    ),
-    text=st.text(
-        st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"),
-        max_size=50,
-    ),
-)
-def test_any_allowed_array_and_text_come_back(tmp_path_factory, values, text):
-    path = tmp_path_factory.mktemp("any") / "a.h5"
-    described = {"long_name": f"x{text}", "units": "1", "symbol": "x"}
-    dims = [f"d{i}" for i in range(values.ndim)]
-    labels = np.array([text, "", "end"])
-    ds = xr.Dataset(
-        {"x": (dims, values, described), "label": ("n", labels, described)},
-        attrs={"note": text},
+@pytest.mark.parametrize("examples", (10, pytest.param(100, marks=pytest.mark.slow)))
+def test_any_allowed_array_and_text_come_back(tmp_path, examples):
+    path = tmp_path / "a.h5"
+
+    @settings(max_examples=examples, deadline=None)
+    @given(
+        values=hnp.arrays(
+            st.sampled_from(["f8", ">f8", "f4", "i1", "i8", "u4", "u8", "?"]),
+            hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5),
+        ),
+        text=st.text(
+            st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"),
+            max_size=50,
+        ),
     )
-    storage.write(path, ds, study='kind = "test"')
-    back = storage.read(path)
-    native = values.astype(values.dtype.newbyteorder("="))
-    assert back.x.dtype == native.dtype
-    assert back.x.shape == native.shape
-    assert back.x.values.tobytes() == native.tobytes()
-    assert back.label.values.tolist() == labels.tolist()
-    assert back.attrs["note"] == text
-    assert back.x.attrs["long_name"] == f"x{text}"
+    def come_back(values, text):
+        described = {"long_name": f"x{text}", "units": "1", "symbol": "x"}
+        dims = [f"d{i}" for i in range(values.ndim)]
+        labels = np.array([text, "", "end"])
+        ds = xr.Dataset(
+            {"x": (dims, values, described), "label": ("n", labels, described)},
+            attrs={"note": text},
+        )
+        storage.write(path, ds, study='kind = "test"', overwrite=True)
+        back = storage.read(path)
+        native = values.astype(values.dtype.newbyteorder("="))
+        assert back.x.dtype == native.dtype
+        assert back.x.shape == native.shape
+        assert back.x.values.tobytes() == native.tobytes()
+        assert back.label.values.tolist() == labels.tolist()
+        assert back.attrs["note"] == text
+        assert back.x.attrs["long_name"] == f"x{text}"
+
+    come_back()
+
 
 
 def test_provenance_says_what_made_the_file(tmp_path, dataset, study, monkeypatch):
