@@ -28,7 +28,7 @@ def damaged(content: bytes, chance: random.Random) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize("rounds", (3, pytest.param(150, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("rounds", (2, pytest.param(150, marks=pytest.mark.slow)))
 def test_damage_under_a_new_seal(command, tmp_path, rounds):
     chance, path, table = random.Random(rounds), tmp_path / "r.h5", tmp_path / "r.csv"
     for number in range(rounds):

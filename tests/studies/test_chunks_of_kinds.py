@@ -176,7 +176,7 @@ def test_all_sizes_and_chunks_share_one_compiled_program(caplog):
 
 @pytest.mark.parametrize("tree", [TRAJECTORIES, SIMULATIONS])
 def test_a_chunk_is_dropped_at_a_tick(tree):
-    work = studies.work(studies.parse(tree), 4)
+    work = studies.work(studies.parse(tree), 8)
 
     def tick(points: float) -> None:
         raise Stopped
@@ -187,7 +187,7 @@ def test_a_chunk_is_dropped_at_a_tick(tree):
 
 @pytest.mark.parametrize("tree", [TRAJECTORIES, SIMULATIONS])
 def test_rows_without_numbers_are_named(tree):
-    work = studies.work(studies.parse(tree), 4)
+    work = studies.work(studies.parse(tree), 8)
     rows = work.rows(Chunk(0, 0, 0, 3), None, lambda _: None, None)
     assert work.not_finite(rows).tolist() == [False] * 3
     rows["A" if "A" in rows else "mean"][1, 2] = np.nan
