@@ -29,13 +29,6 @@ LABELS = {"long_name": "x", "units": "1", "symbol": "x"}
 STUDY = 'kind = "trajectory"\n[parameters]\nbeta = 0.5\n[run]\nsteps = 5\n'
 
 
-def many(few: int, whole: int):
-    """A number of rounds: few of them, and the whole in the slow suite."""
-    return pytest.mark.parametrize(
-        "rounds", (few, pytest.param(whole, marks=pytest.mark.slow))
-    )
-
-
 # --- studies ---
 
 VALUES = (
@@ -80,14 +73,15 @@ def mutated(text: str, chance: random.Random) -> bytes:
     return bytes(content)
 
 
-@many(1, 200)  # the whole takes 10 minutes
-def test_mutated_studies(command, tmp_path, rounds):
-    chance = random.Random(rounds)
+@pytest.mark.slow
+def test_mutated_studies(command, tmp_path):
+    """For 10 minutes; test_studies.py has more of them, which are read only."""
+    chance = random.Random(200)
     for path in CODE:
         shutil.copy(path, tmp_path)
     # The flow alone compiles for 40 seconds of a processor before it would compute.
     files = [path for path in STUDIES if path.stem != "lorenz"]
-    for number in range(rounds):
+    for number in range(200):
         study, output = tmp_path / f"{number}.toml", tmp_path / f"{number}.h5"
         study.write_bytes(mutated(chance.choice(files).read_text(), chance))
         ended = command("run", study, "-o", output).orderly()
@@ -416,7 +410,8 @@ def altered(source: pathlib.Path, path: pathlib.Path, chance: random.Random) -> 
         pass
 
 
-@many(2, 100)  # the whole takes 5 minutes
+# The whole takes 5 minutes.
+@pytest.mark.parametrize("rounds", (2, pytest.param(100, marks=pytest.mark.slow)))
 def test_altered_files(command, tmp_path, rounds):
     chance, path = random.Random(rounds), tmp_path / "altered.h5"
     scan(tmp_path / "scan.h5")

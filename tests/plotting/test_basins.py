@@ -51,6 +51,7 @@ def test_an_attractor_has_the_colour_of_no_phase(basins, on_plane):
         assert len(colours) > 1 and not phases.intersection(colours)
 
 
+@pytest.mark.slow
 def test_a_diagram_of_ones_own_map_has_the_figures_of_a_study():
     search, plan = Search(1000, record=64), BasinPlan(steps=100)
     wells = lambda x, p: p["a"] * x - p["b"] * x**3 + p["c"]

@@ -121,6 +121,7 @@ def test_bifurcations_outside_of_the_sweeps_are_not_in_their_legend(
     assert "stable" in words(beyond) and not {"fold", "period doubling"} & words(beyond)
 
 
+@pytest.mark.slow
 def test_the_diagram_of_a_map_of_ones_own_has_the_pictures_of_a_study():
     cubic = lambda x, p: p["p"] + p["q"] * x - x**3
     ends = {"within": (-2.0, 2.0), "second_within": (1.5, 2.0), "curve_points": 20}

@@ -53,7 +53,7 @@ def kill_often(server, words, output, kills: int, seed: int):
     return server.start(*words).wait()
 
 
-@pytest.mark.parametrize("kills", (3, pytest.param(50, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("kills", (2, pytest.param(50, marks=pytest.mark.slow)))
 def test_kills_of_a_scan_and_its_merge_change_no_bit(
     server, study, tmp_path, whole, kills
 ):

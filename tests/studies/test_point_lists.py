@@ -84,6 +84,9 @@ def test_basins_along_a_list_are_those_of_an_ordinary_scan(study_of):
     assert_same(listed, line, 1, "a")
     # Both attractors of the second point go on to the third, which has the same two.
     assert listed.attractor.values.tolist() == [[0, -1], [0, 1], [0, 1]]
+    figures = dict(plotting.pictures(line))
+    assert [*figures] == ["basins", "lifetimes"]
+    assert figures["basins"].axes[-1].get_xlabel() == "$a$"
 
 
 def test_points_of_a_network_are_those_of_an_ordinary_scan(study_of):
@@ -114,11 +117,12 @@ def test_simulations_of_a_list_are_those_at_beta_in_their_places(study_of):
 
 
 def test_a_list_that_has_changed_is_another_study(study_of, tmp_path):
-    study_of(SYSTEM)
+    tree = SYSTEM | {"run": SYSTEM["run"] | {"exponents": 0}}
+    study_of(tree)
     file = tmp_path / "scan.h5"
     studies.produce(tmp_path / "study.toml", file)
     assert "curve.csv" in storage.read(file).attrs["inputs"]
-    study_of(SYSTEM, CURVE + "1.4,1.0\n")
+    study_of(tree, CURVE + "1.4,1.0\n")
     with pytest.raises(StorageError, match="another curve.csv"):
         studies.produce(tmp_path / "study.toml", file)
 
