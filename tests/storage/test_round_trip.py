@@ -123,7 +123,6 @@ def test_any_allowed_array_and_text_come_back(tmp_path, examples):
     come_back()
 
 
-
 def test_provenance_says_what_made_the_file(tmp_path, dataset, study, monkeypatch):
     monkeypatch.setattr("sys.argv", ["/usr/bin/statmech-attn", "run", "a b.toml"])
     before = storage.now()
