@@ -36,7 +36,9 @@ NEWTON_STEPS = 8
 GOLDEN = (np.sqrt(5) - 1) / 2
 
 
-def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
+def recurrence(
+    x: Float[Array, "T d"], *, multiple: int, tolerance: float | Float[Array, ""]
+):
     """Smallest recurrence time that is a multiple of `multiple`, and its error.
 
     The size of an orbit is that of the columns that vary; of all, where none does.

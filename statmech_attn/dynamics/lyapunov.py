@@ -265,21 +265,30 @@ def lyapunov_spectrum(
     map = system.at(parameters)
     per_block = -(-steps // (blocks * every))
     turns = alignment(per_block, every, blocks) if align is None else -(-align // every)
-    return _spectrum(
+    per_block = jnp.asarray(per_block)
+    sums, rank, dimension = _sums(
         map,
         state,
-        per_block=jnp.asarray(per_block),
+        per_block=per_block,
         transient=jnp.asarray(transient),
         turns=jnp.asarray(turns),
         every=every,
         k=frame_size(map, state, exponents),
         blocks=blocks,
+    )
+    return _summarise(
+        sums,
+        per_block=per_block,
+        every=every,
+        rank=rank,
+        dimension=dimension,
         unit=system.unit,
     )
 
 
 @eqx.filter_jit
-def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks, unit):
+def _sums(system, state, *, per_block, transient, turns, every, k, blocks):
+    """The `Sums` of an orbit, the rank of its map, and the dimension of its frame."""
     state = advance(system, state, transient)
     lifted, frame = start_frame(system, state, k)
     no_observation = lambda state: jnp.zeros((0,) + frame.shape[2:])
@@ -293,14 +302,7 @@ def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks, u
         every=every,
         blocks=blocks,
     )
-    return summarise(
-        sums,
-        per_block=per_block,
-        every=every,
-        rank=finite_exponents(system, state),
-        dimension=frame.shape[0],
-        unit=unit,
-    )
+    return sums, finite_exponents(system, state), frame.shape[0]
 
 
 def frame_size(system: TangentSystem, state: PyTree, exponents: int | None) -> int:
@@ -507,6 +509,9 @@ def summarise(
         dimension=dimension,
         unit=unit,
     )
+
+
+_summarise = eqx.filter_jit(summarise)  # a program of shapes, shared by all maps
 
 
 def _log_det(sums: Sums, steps) -> Float[Array, "*batch"]:

@@ -136,17 +136,9 @@ class Follower:
         shape = jax.eval_shape(system.seen, state).shape
         sums = jnp.zeros((6, *shape))
         (state, sums), record = jax.lax.scan(turn, (state, sums), weights)
-        recurs = lambda x: recurrence(x, multiple=1, tolerance=self.search.recurrence)
-        period, _ = jax.vmap(recurs, in_axes=-1)(record)
-        finite = jnp.all(jnp.abs(record) < HORIZON, axis=(0, 1))
         mass = jnp.broadcast_to(jnp.sum(weights, axis=0)[:, None], (6, shape[-1]))
-        quarters = record[: length - length % 4].reshape((4, -1) + shape)
-        ranges = jnp.min(quarters, axis=1), jnp.max(quarters, axis=1)
-        averages, part = (
-            Averages(sums[of], mass[of], *ranges) for of in (slice(3), slice(3, 6))
-        )
-        period = jnp.where(finite, period, 0)
-        return state, Look(period, finite, averages, part, record)
+        parts = [(sums[of], mass[of]) for of in (slice(3), slice(3, 6))]
+        return state, parts, record
 
     def width(self, count: int) -> int:
         """Lanes of the batches in which so many are looked at.
@@ -185,7 +177,11 @@ class Follower:
 
         def job(item, stop: threading.Event):
             chosen, real = item
-            looked = look(*_on_device(take((state, parameters, *place), chosen)))
+            lanes = _on_device(take((state, parameters, *place), chosen))
+            after, parts, record = look(*lanes)
+            period, finite, *ranges = _judged(record, self.search.recurrence)
+            whole, part = (Averages(*sums, *ranges) for sums in parts)
+            looked = after, Look(period, finite, whole, part, record)
             real_ones = take(jax.tree.map(np.asarray, looked), np.arange(real))
             return chosen[:real], *real_ones
 
@@ -213,6 +209,21 @@ class Follower:
             for chosen, real in batches(np.arange(count_of(state)), self.lanes)
         ]
         return np.concatenate(parts, axis=-1)
+
+
+@jax.jit
+def _judged(record, tolerance):
+    """Periods, whether all is finite, and ranges of the quarters of (R, d, lanes).
+
+    A program of the shapes alone, which is compiled once for all maps.
+    """
+    recurs = lambda x: recurrence(x, multiple=1, tolerance=tolerance)
+    period, _ = jax.vmap(recurs, in_axes=-1)(record)
+    finite = jnp.all(jnp.abs(record) < HORIZON, axis=(0, 1))
+    length = len(record)
+    quarters = record[: length - length % 4].reshape((4, -1) + record.shape[1:])
+    low, high = jnp.min(quarters, axis=1), jnp.max(quarters, axis=1)
+    return jnp.where(finite, period, 0), finite, low, high
 
 
 def _on_device(tree: PyTree) -> PyTree:

@@ -29,7 +29,7 @@ from statmech_attn.dynamics.rotation import frequency_of
 from statmech_attn.dynamics.signs import is_marginal, signs_of, UNCLEAR
 from statmech_attn.dynamics.systems import advance, as_system, System
 from statmech_attn.dynamics.tracing import forward_only
-from statmech_attn.labels import STEP, Variable, Words
+from statmech_attn.labels import Variable, Words
 from statmech_attn.statistics import rounding
 
 
@@ -296,27 +296,33 @@ def classify(
     lyapunov.check_counts(steps, transient, every, lyapunov.BLOCKS)
     if tail < 30 * drive_period:
         raise ValueError(f"tail must be at least 30 drive periods; got {tail}.")
-    options = dict(
+    measured = dict(
         observe=system.observe or map.vector,
         k=lyapunov.frame_size(map, state, exponents),
         every=every,
         tail=tail - tail % drive_period,
-        drive_period=drive_period,
-        criteria=criteria,
-        unit=system.unit,
     )
+    options = dict(every=every, drive_period=drive_period, criteria=criteria)
     per_block = turns_per_block(steps, every, drive_period)
     autonomous = system.flow is not None and not system.flow.driven
 
     def window(state, before, doubling):
-        return _window(
-            map,
-            state,
-            jnp.asarray(before),
-            jnp.asarray(per_block * 2**doubling),
-            jnp.asarray(doubling >= max_doublings),
-            autonomous,
-            options,
+        turns = jnp.asarray(per_block * 2**doubling)
+        state, sums, series, rank, dimension = _window(
+            map, state, jnp.asarray(before), turns, **measured
+        )
+        verdict = _verdict(
+            sums,
+            series,
+            per_block=turns,
+            at_cap=jnp.asarray(doubling >= max_doublings),
+            rank=rank,
+            dimension=dimension,
+            unit=system.unit,
+            **options,
+        )
+        return Classification(
+            *verdict, state=state, criteria=criteria, autonomous=autonomous
         )
 
     first = window(state, transient, 0)
@@ -345,17 +351,41 @@ def turns_per_block(steps: int, every: int, drive_period: int) -> int:
 
 
 @eqx.filter_jit
-def _window(
-    system, state, transient, per_block, at_cap, autonomous, options
-) -> Classification:
-    """The verdict on one window after a transient."""
+def _window(system, state, transient, per_block, *, observe, k, every, tail):
+    """Sums of one window after a transient and its tail, for `_verdict`."""
     state = advance(system, state, transient)
-    state, spectrum, witnesses, _ = examine(
-        system, state, per_block=per_block, **options
+    middle, frame, sums = measure(system, state, observe, k, per_block, every)
+    rank = finite_exponents(system, state)
+    state, series = record(system, middle, observe, tail)
+    return state, sums, series, rank, frame.shape[0]
+
+
+@eqx.filter_jit
+def _verdict(
+    sums,
+    series,
+    *,
+    per_block,
+    at_cap,
+    rank,
+    dimension,
+    unit,
+    every,
+    drive_period,
+    criteria,
+) -> tuple:
+    """The verdict on a window: a program of shapes, shared by all systems."""
+    spectrum = lyapunov.summarise(
+        sums,
+        per_block=per_block,
+        every=every,
+        rank=rank,
+        dimension=dimension,
+        unit=unit,
     )
-    criteria, drive_period = options["criteria"], options["drive_period"]
+    witnesses = weigh(spectrum, sums, series, per_block, drive_period, criteria)
     verdict = decide(spectrum, witnesses, criteria, drive_period, at_cap)
-    return Classification(*verdict, witnesses, spectrum, state, criteria, autonomous)
+    return *verdict, witnesses, spectrum
 
 
 def undecided(phase):
@@ -404,7 +434,6 @@ def examine(
     drive_period,
     criteria,
     spacing=None,
-    unit=STEP,
 ) -> tuple[PyTree, Spectrum, Evidence, tuple[PyTree, Array]]:
     """One window and its tail; batched over trailing axes, constant memory.
 
@@ -418,7 +447,6 @@ def examine(
         every=every,
         rank=finite_exponents(system, state),
         dimension=frame.shape[0],
-        unit=unit,
     )
     state, series = record(system, middle, observe, tail)
     witnesses = weigh(spectrum, sums, series, per_block, drive_period, criteria)
