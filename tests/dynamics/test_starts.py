@@ -168,7 +168,7 @@ def test_a_sweep_of_a_map_of_several_coordinates_ends_on_the_first_axis():
     np.testing.assert_allclose(found.interval, [[-0.4, -0.2, 0.2, 0.4]], atol=1e-12)
 
 
-PLAN = diagrams.Plan(transient=200, steps=500, exponents=1, max_doublings=0)
+PLAN = diagrams.Plan(transient=200, steps=500, exponents=0, max_doublings=0)
 
 
 def test_a_diagram_starts_where_a_function_of_one_point_says():
