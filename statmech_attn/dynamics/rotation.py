@@ -186,21 +186,24 @@ def curve_rotation(
     require_least(0, transient=transient)
     require_least(1, every=every)
     system = as_system(system)
-    step = system.at(parameters).step
-    rotation = _curve_rotation(
-        step, state, system.observe, jnp.asarray(tolerance), steps, transient, every
-    )
+    observe, step = system.observe, system.at(parameters).step
+    series = _observed(step, state, observe or vector, steps, transient, every)
+    rotation = _curve_rotation(series, jnp.asarray(tolerance), observe is not None)
     return replace(rotation, unit=together(every, system.unit))
 
 
 @eqx.filter_jit
-def _curve_rotation(step, state, observe, tolerance, steps, transient, every):
+def _observed(step, state, observe, steps, transient, every):
     advance = lambda s: jax.lax.fori_loop(0, every, lambda _, s: step(s), s)
     state = jax.lax.fori_loop(0, transient, lambda _, s: advance(s), state)
-    see = vector if observe is None else observe
-    record = lambda s, _: (advance(s), see(s))
-    _, series = jax.lax.scan(record, state, None, length=steps)
-    if observe is not None:
+    record = lambda s, _: (advance(s), observe(s))
+    return jax.lax.scan(record, state, None, length=steps)[1]
+
+
+@eqx.filter_jit
+def _curve_rotation(series, tolerance, oriented):
+    """A program of shapes, shared by all maps."""
+    if oriented:
         return series_rotation(series, tolerance=tolerance)
     result = series_rotation(principal_plane(series), tolerance=tolerance)
     return eqx.tree_at(

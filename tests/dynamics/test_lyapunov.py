@@ -96,13 +96,13 @@ def test_forced_map_below_one_contracts_at_ln_sigma(sigma):
     """x' = 2 s tanh(x) cos 2 pi theta: <ln|2 cos|> = 0 over a golden rotation."""
     golden = (np.sqrt(5) - 1) / 2
 
-    def step(state):
+    def step(state, sigma):
         x, theta = state
         moved = 2 * sigma * jnp.tanh(x) * jnp.cos(2 * jnp.pi * theta)
         return moved, (theta + golden) % 1.0
 
     start = (jnp.array(0.0), jnp.array(0.1))
-    found = lyapunov_spectrum(step, start, steps=50_000)
+    found = lyapunov_spectrum(step, start, sigma, steps=50_000)
     # ln|cos| has poles, so the average over a rotation converges like ln(n) / n.
     assert np.allclose(found.exponents, [0, np.log(sigma)], atol=20 / 50_000)
 
@@ -190,16 +190,16 @@ def test_a_state_or_jacobian_that_is_not_a_number_is_not_superstable():
 
 def test_a_short_window_is_aligned():
     """Of a diagonal map exponents are exact however short the window is."""
-    growth = jnp.array([1.2, 0.9, 0.5])
-    found = lyapunov_spectrum(lambda x: growth * x, jnp.ones(3), steps=96)
+    growth = np.array([1.2, 0.9])
+    found = lyapunov_spectrum(lambda x: growth * x, jnp.ones(2), steps=96)
     assert np.allclose(found.exponents, np.log(growth), atol=1e-12)
-    rough = lyapunov_spectrum(lambda x: growth * x, jnp.ones(3), steps=96, align=6)
+    rough = lyapunov_spectrum(lambda x: growth * x, jnp.ones(2), steps=96, align=6)
     assert np.abs(rough.exponents - np.log(growth)).max() > 1e-4
 
 
 def test_the_sum_rule_holds_in_every_window():
     """sum of exponents = <ln|det DF|>, of the Jacobians and not of the frame."""
-    for every in (1, 3):
+    for every in (1, 5):
         found = lyapunov_spectrum(
             henon, jnp.array([0.1, 0.2]), steps=4800, reorthonormalize_every=every
         )
@@ -230,7 +230,7 @@ def test_running_average_ends_at_the_average():
     assert np.allclose(found.running[-1], found.exponents, atol=1e-13)
 
 
-@pytest.mark.parametrize("shape", [(12, 12), (12, 4), (3, 3, 5)])
+@pytest.mark.parametrize("shape", [(6, 6), (6, 3), (3, 3, 5)])
 def test_gram_schmidt_is_a_qr_decomposition(shape):
     frame = rng.normal(jax.random.key(0), shape)
     basis, lengths, pushed = jax.jit(orthonormalise)(frame)

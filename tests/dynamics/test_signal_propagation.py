@@ -37,6 +37,10 @@ def sampled(width, draws):
     )
 
 
+rows_of = jax.jit(_rows, static_argnums=0)
+products_of = jax.jit(_products, static_argnums=(0, 1))
+
+
 def normal_mean(function):
     """Of a function of one standard normal number."""
     nodes, weights = HERMITE
@@ -48,7 +52,7 @@ def test_rows_of_attention_share_what_their_laws_say(tokens):
     """Uniform and independent rows, a slope, and two tokens of one normal number."""
 
     def rows(spread, rho):
-        return tuple(map(float, _rows(tokens, jnp.array(spread), jnp.array(rho))))
+        return tuple(map(float, rows_of(tokens, spread, rho)))
 
     assert abs(rows(0.0, 1.0)[0] - 1 / tokens) < ROUNDED
     assert abs(rows(1.7, 0.0)[0] - 1 / tokens) < ROUNDED
@@ -65,9 +69,9 @@ def test_products_of_hidden_units_are_those_of_two_normal_numbers():
     gelu = lambda z: np.asarray(jax.nn.gelu(1.5 * z))
     of_second = lambda z: normal_mean(lambda x: gelu(0.6 * z + 0.8 * x))
     expected = normal_mean(lambda z: gelu(z) * np.array([of_second(x) for x in z]))
-    assert abs(_products(jax.nn.gelu, 1.5, jnp.array(0.6)) - expected) < ROUNDED
+    assert abs(products_of(jax.nn.gelu, 1.5, 0.6) - expected) < ROUNDED
     square = normal_mean(lambda z: gelu(z) ** 2)
-    assert abs(_products(jax.nn.gelu, 1.5, jnp.array(1.0)) - square) < ROUNDED
+    assert abs(products_of(jax.nn.gelu, 1.5, 1.0) - square) < ROUNDED
 
 
 def two_inputs(blocks, e, layers):
@@ -75,12 +79,10 @@ def two_inputs(blocks, e, layers):
     square = blocks.scale**2
     q, c, m, n = 1.0, OVERLAP, 1 - e, OVERLAP
     rows = lambda c, rho: float(
-        _rows(
-            blocks.tokens, jnp.array(blocks.attention * np.sqrt(1 - c)), jnp.array(rho)
-        )[0]
+        rows_of(blocks.tokens, blocks.attention * np.sqrt(1 - c), rho)[0]
     )
     products = lambda rho: (
-        blocks.down**2 * float(_products(jax.nn.gelu, blocks.up, jnp.array(rho)))
+        blocks.down**2 * float(products_of(jax.nn.gelu, blocks.up, rho))
     )
     heads = lambda c, m, n: [
         blocks.value**2 * (n + (m - n) * rows(c, x * (m - n) / (1 - c))) for x in (m, n)
@@ -120,11 +122,12 @@ def test_tokens_that_nearly_agree_approach_at_the_rate_of_the_mlp():
 
 
 def test_a_random_block_is_the_loop_of_its_weights():
-    weights = BLOCKS.weights(jax.random.key(0), 6)
+    weights = jax.jit(lambda key: BLOCKS.weights(key, 6))(jax.random.key(0))
     h = jnp.asarray(np.random.default_rng(0).normal(size=(4, 6)))
     block = dynamics.looped(dynamics.transformer_block(weights))
-    after = block.step(h, {"scale": BLOCKS.scale})
-    np.testing.assert_allclose(BLOCKS.step(weights, h), after, rtol=1e-12)
+    after = jax.jit(lambda h: block.step(h, {"scale": BLOCKS.scale}))(h)
+    again = jax.jit(BLOCKS.step)(weights, h)
+    np.testing.assert_allclose(again, after, rtol=1e-12)
 
 
 @pytest.mark.slow

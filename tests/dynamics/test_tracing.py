@@ -71,7 +71,8 @@ def test_reverse_mode_is_refused_in_one_line(name):
 @pytest.mark.parametrize("name", sorted(set(FORWARD) - {"classify"}))
 def test_programs_and_forward_derivatives_exist(name):
     f = lambda r: numbers(FORWARD[name](r))
-    assert np.isfinite(jax.jit(f)(0.4)) and np.isfinite(jax.jit(jax.jacfwd(f))(0.4))
+    value, slope = jax.jit(lambda r: jax.jvp(f, (r,), (1.0,)))(0.4)
+    assert np.isfinite(value) and np.isfinite(slope)
 
 
 @pytest.mark.parametrize("transformed", (jax.jit, jax.vmap, jax.grad, jax.jacfwd))

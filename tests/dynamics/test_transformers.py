@@ -105,11 +105,10 @@ def test_branches_that_do_not_turn_the_state_have_no_share():
 
 def test_shares_of_one_stage_are_proportional_where_branches_are():
     """Multiples of the state: ln(1 + a + b) is shared as a : b, and a + b = 0 as 0."""
-    times = lambda a: lambda h, p: a * h
+    times = lambda name: lambda h, p: p[name] * h
+    both = looped([{"a": times("a"), "b": times("b")}])
     share = lambda a, b: (
-        growth_shares(
-            looped([{"a": times(a), "b": times(b)}]), jnp.zeros(3), steps=16
-        ).shares
+        growth_shares(both, jnp.zeros(3), {"a": a, "b": b}, steps=16).shares
     )
     for a, b in ((0.5, 0.25), (-0.5, 0.1), (1e-6, 2e-6), (2.0, -5.0)):
         whole = np.log(abs(1 + a + b))
