@@ -185,6 +185,7 @@ def test_a_turn_with_twelve_columns_is_that_of_jax(points):
     check_turn(*points, exponents=12, spacing=4)
 
 
+@pytest.mark.slow
 def test_a_turn_with_a_whole_frame_is_that_of_jax():
     """With its determinant, and rounding errors pushed along over two steps."""
     sizes = dict(n_patterns=2, n_sites=16, n_bits=1)
