@@ -17,11 +17,17 @@ def spins(net, patterns, params, start, n_spins, steps, transient, key=0, **how)
     how |= {"steps": steps, "transient": transient, "stored": 0}
     return [
         montecarlo.simulate(
-            net, patterns, params, start, n_spins=n, entropy_production=True,
-            key=jax.random.fold_in(key, i), **how,
+            net,
+            patterns,
+            params,
+            start,
+            n_spins=n,
+            entropy_production=True,
+            key=jax.random.fold_in(key, i),
+            **how,
         )
         for i, n in enumerate(n_spins)
-    ]  # fmt: skip
+    ]
 
 
 def mean_and_error(simulation):
@@ -168,11 +174,16 @@ def test_no_other_number_depends_on_whether_it_is_averaged(method):
     how = dict(n_spins=3000, runs=40, steps=60, transient=9, stored=3, method=method)
     asked, not_asked = (
         montecarlo.simulate(
-            net, file.patterns, params, start, **how,
-            key=jax.random.key(0), entropy_production=whether,
+            net,
+            file.patterns,
+            params,
+            start,
+            **how,
+            key=jax.random.key(0),
+            entropy_production=whether,
         )
         for whether in (True, False)
-    )  # fmt: skip
+    )
     assert not_asked.averages.entropy_production is None
     averages = asked.averages._replace(entropy_production=None)
     of_arrays = lambda x: jax.tree.leaves((x.mean, x.spread, x.sample, x.averages))

@@ -49,11 +49,15 @@ def test_a_basin_keeps_its_number_where_it_becomes_the_smaller_one(of_tilts):
     assert planes.basin.values[0, 0, -1] == planes.basin.values[1, 0, -1]
     alone = [
         PlaneBasins(
-            tilted, jnp.zeros(2), SIDE, SIDE, parameters={"h": jnp.array(h), "b": 0.5},
+            tilted,
+            jnp.zeros(2),
+            SIDE,
+            SIDE,
+            parameters={"h": jnp.array(h), "b": 0.5},
             search=SEARCH,
         ).compute()
         for h in TILTS[:2]
-    ]  # fmt: skip
+    ]
     assert alone[0].basin.values[0, -1] != alone[1].basin.values[0, -1]
     assert planes.period.values[:2].tolist() == [[1, 1], [1, 1]]
 

@@ -425,13 +425,37 @@ def test_altered_files(command, tmp_path, rounds):
 # --- paths ---
 
 NAMES = [
-    b"plain", b"with blank", b"[/b]", b"[", b"a]b[red]c", b":smile:",
-    b"\x1b[31mred", b"line\nbreak", b"tab\there", b"bell\x07", b"back\\slash",
-    b"'single'", b'"double"', b"$HOME", b"`id`", b"$(id)", b"%n%s%d", b"{brace}",
-    b"-dash", b"~", b"..dots", b"#hash", b"\xff\xfe", b"caf\xc3\xa9", b"e\xcc\x81",
-    "\u202eright to left".encode(), "\u2028line".encode(), b"\xf0\x9f\x98\x80",
-    b"x" * 240, b"x" * 300,
-]  # fmt: skip
+    b"plain",
+    b"with blank",
+    b"[/b]",
+    b"[",
+    b"a]b[red]c",
+    b":smile:",
+    b"\x1b[31mred",
+    b"line\nbreak",
+    b"tab\there",
+    b"bell\x07",
+    b"back\\slash",
+    b"'single'",
+    b'"double"',
+    b"$HOME",
+    b"`id`",
+    b"$(id)",
+    b"%n%s%d",
+    b"{brace}",
+    b"-dash",
+    b"~",
+    b"..dots",
+    b"#hash",
+    b"\xff\xfe",
+    b"caf\xc3\xa9",
+    b"e\xcc\x81",
+    "\u202eright to left".encode(),
+    "\u2028line".encode(),
+    b"\xf0\x9f\x98\x80",
+    b"x" * 240,
+    b"x" * 300,
+]
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,26 @@ def damaged(content: bytes, chance: random.Random) -> bytes:
 # --- patterns ---
 
 VALUES = (
-    None, True, 0, -1, 0.5, 1e308, -1e-300, 10**400, 4294967296, float("nan"),
-    float("inf"), "", "text", "\x1b[2J", [], [[]], [1, -1], [[1], [1, -1]], {"o": 1},
-)  # fmt: skip
+    None,
+    True,
+    0,
+    -1,
+    0.5,
+    1e308,
+    -1e-300,
+    10**400,
+    4294967296,
+    float("nan"),
+    float("inf"),
+    "",
+    "text",
+    "\x1b[2J",
+    [],
+    [[]],
+    [1, -1],
+    [[1], [1, -1]],
+    {"o": 1},
+)
 
 
 def places(tree):

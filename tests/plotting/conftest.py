@@ -164,39 +164,53 @@ def branches() -> xr.Dataset:
     strobe[1, :3] = np.array([[0.1, 0.11], [0.08, 0.13], [0.05, 0.16]])
     kinds = [KINDS.index(name) for name in ("period_doubling", "fold")]
     curve = np.linspace(0.9, 1.5, 5)
-    return table("continuation").labelled(
-        {
-            "beta": (("branch", "point"), np.stack([beta, doubled])),
-            "arclength": (("branch", "point"), np.stack([length, length])),
-            "n_unstable": (("branch", "point"), [[0, 0, 0, 1, 1, 2], [0] * 6]),
-            "strobe": (("branch", "point", "strobe_sample"), strobe),
-            "branch_period": (("branch",), [4, 8]),
-            "branch_result": (("branch", "end"), np.array([[2, 4], [3, 2]], np.int8)),
-            "special_kind": (("special",), np.array(kinds, np.int8)),
-            "special_branch": (("special",), [0, 0]),
-            "special_beta": (("special",), [1.2, 1.35]),
-            "special_arclength": (("special",), [0.5, 0.9]),
-            "special_period": (("special",), [4, 4]),
-            "special_coefficient": (("special",), [-2.0, 1.5]),
-            "special_criticality": (("special",), np.array([2, 0], np.int8)),
-            "special_rotation": (("special",), [np.nan, np.nan]),
-            "special_strobe": (("special", "strobe_sample"), [[0.1, np.nan]] * 2),
-            "curve_kind": (("curve",), np.array(kinds, np.int8)),
-            "curve_origin": (("curve",), [0, 1]),
-            "curve_beta": (("curve", "curve_point"), np.stack([curve, curve + 0.1])),
-            "curve_gamma": (("curve", "curve_point"), 100 * np.stack([curve, curve])),
-            "curve_coefficient": (
-                ("curve", "curve_point"), [[2.0, 1.0, -1.0, -2.0, -3.0]] * 2,
-            ),
-            "curve_rotation": (("curve", "curve_point"), np.full((2, 5), np.nan)),
-            "degenerate_kind": (("degenerate",), np.array([0, 3], np.int8)),
-            "degenerate_curve": (("degenerate",), [1, 0]),
-            "degenerate_beta": (("degenerate",), [1.2, 1.1]),
-            "degenerate_gamma": (("degenerate",), [110.0, 120.0]),
-            "degenerate_rotation": (("degenerate",), [np.nan, np.nan]),
-        },
-        {},
-    ).assign_attrs(kind="continuation", free="beta", second="gamma")  # fmt: skip
+    return (
+        table("continuation")
+        .labelled(
+            {
+                "beta": (("branch", "point"), np.stack([beta, doubled])),
+                "arclength": (("branch", "point"), np.stack([length, length])),
+                "n_unstable": (("branch", "point"), [[0, 0, 0, 1, 1, 2], [0] * 6]),
+                "strobe": (("branch", "point", "strobe_sample"), strobe),
+                "branch_period": (("branch",), [4, 8]),
+                "branch_result": (
+                    ("branch", "end"),
+                    np.array([[2, 4], [3, 2]], np.int8),
+                ),
+                "special_kind": (("special",), np.array(kinds, np.int8)),
+                "special_branch": (("special",), [0, 0]),
+                "special_beta": (("special",), [1.2, 1.35]),
+                "special_arclength": (("special",), [0.5, 0.9]),
+                "special_period": (("special",), [4, 4]),
+                "special_coefficient": (("special",), [-2.0, 1.5]),
+                "special_criticality": (("special",), np.array([2, 0], np.int8)),
+                "special_rotation": (("special",), [np.nan, np.nan]),
+                "special_strobe": (("special", "strobe_sample"), [[0.1, np.nan]] * 2),
+                "curve_kind": (("curve",), np.array(kinds, np.int8)),
+                "curve_origin": (("curve",), [0, 1]),
+                "curve_beta": (
+                    ("curve", "curve_point"),
+                    np.stack([curve, curve + 0.1]),
+                ),
+                "curve_gamma": (
+                    ("curve", "curve_point"),
+                    100 * np.stack([curve, curve]),
+                ),
+                "curve_coefficient": (
+                    ("curve", "curve_point"),
+                    [[2.0, 1.0, -1.0, -2.0, -3.0]] * 2,
+                ),
+                "curve_rotation": (("curve", "curve_point"), np.full((2, 5), np.nan)),
+                "degenerate_kind": (("degenerate",), np.array([0, 3], np.int8)),
+                "degenerate_curve": (("degenerate",), [1, 0]),
+                "degenerate_beta": (("degenerate",), [1.2, 1.1]),
+                "degenerate_gamma": (("degenerate",), [110.0, 120.0]),
+                "degenerate_rotation": (("degenerate",), [np.nan, np.nan]),
+            },
+            {},
+        )
+        .assign_attrs(kind="continuation", free="beta", second="gamma")
+    )
 
 
 @pytest.fixture

@@ -105,8 +105,11 @@ def test_folds_doublings_and_tori_are_located():
     branches = down, up, torus, doubled.run()
     ((fold,), (_,), (circle,), (doubling,)) = [branch.special for branch in branches]
     assert [s.kind for branch in branches for s in branch.special] == [
-        "fold", "period_doubling", "neimark_sacker", "period_doubling"
-    ]  # fmt: skip
+        "fold",
+        "period_doubling",
+        "neimark_sacker",
+        "period_doubling",
+    ]
     places = [s.cycle.value for s in (fold, circle, doubling)]
     assert np.abs(np.array(places) - [1 + np.sqrt(8), 2, 0.9125]).max() < 1e-10
     assert abs(abs(circle.cycle.angles[0]) - np.pi / 3) < 1e-9

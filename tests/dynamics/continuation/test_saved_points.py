@@ -67,9 +67,13 @@ def test_a_curve_starts_at_any_point_of_a_curve():
     values = {"a": -0.1225, "b": 0.3, "c": 0.0}
     problem = Problem(shifted_henon, jnp.zeros(2), values, "a")
     fold = critical_curve(
-        problem, jnp.full(2, -0.35), -0.1225, kind="fold", second="b",
+        problem,
+        jnp.full(2, -0.35),
+        -0.1225,
+        kind="fold",
+        second="b",
         settings=SETTINGS,
-    )  # fmt: skip
+    )
     list(fold)
     start = at_point(problem, fold.to_dataset(), 7)
     b = float(start.problem.parameters["b"])

@@ -382,9 +382,13 @@ def test_planes_of_a_study_are_those_of_the_call_in_python(folder, write, call_c
     side = np.linspace(-1, 1, 32)
     tilted = lambda x, p: jnp.stack([1.5 * jnp.tanh(x[0]) + p["a"], p["b"] * x[1]])
     same = PlaneDiagram(
-        tilted, jnp.zeros(2), side, side, {"a": [-0.1, 0.0, 0.1], "b": 0.5},
+        tilted,
+        jnp.zeros(2),
+        side,
+        side,
+        {"a": [-0.1, 0.0, 0.1], "b": 0.5},
         search=Search(2000, record=64),
-    ).compute()  # fmt: skip
+    ).compute()
     for name in same.data_vars:
         np.testing.assert_array_equal(planes[name], same[name], err_msg=name)
     assert planes.a.attrs["long_name"] == "nonlinearity"
