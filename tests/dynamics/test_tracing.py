@@ -1,4 +1,4 @@
-"""Inside transformations of JAX: what works, and what is refused in one line."""
+"""Inside transformations of JAX, and how many programs of it calls need."""
 
 import jax
 import jax.numpy as jnp
@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics
+from statmech_attn.batches import compilations
+from statmech_attn.dynamics.continuation import find_cycle, Problem
+from statmech_attn.dynamics.diagrams import Plan
 
 
 def logistic(x, r):
@@ -132,3 +135,40 @@ def test_the_clock_of_a_stretched_network_is_longer():
     assert dmft.sequential(net).drive_period == dmft.clock_period(net, 0.02) == 4
     assert dmft.clock_period(dmft.stretched(net, 5), 0.02) == 20
     assert dmft.clock_period(dmft.stretched(net, 5), 0.0) == 1
+
+
+def programs(call) -> int:
+    """How many programs a call compiles, or reads from where they are kept."""
+    before = compilations.count()
+    call()
+    return sum(compilations.count().since(before)[:2])
+
+
+DECAY, SINE = lambda x, p: p["a"] * x / 2, lambda x, p: p["a"] * jnp.sin(x)
+SHORT = Plan(transient=100, steps=100, exponents=1, max_doublings=0, compiler="xla")
+
+
+@pytest.mark.parametrize(
+    ("judge", "number"),
+    [
+        (lambda map: dynamics.lyapunov_spectrum(map, X, {"a": 1.0}, steps=64), 1),
+        (lambda map: dynamics.classify(map, X, {"a": 1.0}, steps=64), 1),
+        pytest.param(
+            # Sums of a window, steps, rows of a section and exponents of cycles.
+            lambda map: dynamics.diagram(map, {"a": [0.5, 1.0]}, X, SHORT),
+            4,
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=("lyapunov_spectrum", "classify", "diagram"),
+)
+def test_another_map_makes_programs_of_its_steps_alone(judge, number):
+    """What judges an orbit is compiled once for all maps."""
+    judge(DECAY)
+    assert programs(lambda: judge(SINE)) == number
+
+
+def test_another_value_of_the_parameter_compiles_nothing():
+    doubled = Problem(lambda x, p: logistic(x, p["r"]), X, {"r": 3.2}, "r", period=2)
+    find_cycle(doubled, jnp.array(0.5), 3.2)
+    assert programs(lambda: find_cycle(doubled, jnp.array(0.5), 3.3)) == 0
