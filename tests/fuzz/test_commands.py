@@ -267,7 +267,7 @@ BOMBS = (
     one_text_many_times,
     pytest.param(unpacks_to_gigabytes, marks=pytest.mark.slow),
     pytest.param(unpacks_samples, marks=pytest.mark.slow),
-    unpacks_at_once,
+    pytest.param(unpacks_at_once, marks=pytest.mark.slow),
     a_long_dimension,
     attribute_of_long_texts,
 )
@@ -338,13 +338,21 @@ def test_a_task_is_a_table(command, tmp_path, value):
     assert "task" in ended.said
 
 
-def test_files_without_a_variable_of_their_kind(command, tmp_path):
-    for name in ("phase_paper", "lyapunov", "section", "strobe"):
-        path = changed(scan(tmp_path / "scan.h5"), lambda file: file.__delitem__(name))
-        for words in (["info", path], ["figure", path, "-o", tmp_path]):
-            ended = command(*words).orderly()
-            assert ended.code == 1 and "scan.h5: is no whole file" in ended.said
-            assert name in ended.said
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("phase_paper", marks=pytest.mark.slow),
+        pytest.param("lyapunov", marks=pytest.mark.slow),
+        pytest.param("section", marks=pytest.mark.slow),
+        "strobe",
+    ],
+)
+def test_files_without_a_variable_of_their_kind(command, tmp_path, name):
+    path = changed(scan(tmp_path / "scan.h5"), lambda file: file.__delitem__(name))
+    for words in (["info", path], ["figure", path, "-o", tmp_path]):
+        ended = command(*words).orderly()
+        assert ended.code == 1 and "scan.h5: is no whole file" in ended.said
+        assert name in ended.said
 
 
 @pytest.mark.parametrize("name", ("phase", "phase_paper"))
@@ -410,12 +418,12 @@ def altered(source: pathlib.Path, path: pathlib.Path, chance: random.Random) -> 
         pass
 
 
-# The whole takes 5 minutes.
-@pytest.mark.parametrize("rounds", (2, pytest.param(100, marks=pytest.mark.slow)))
-def test_altered_files(command, tmp_path, rounds):
-    chance, path = random.Random(rounds), tmp_path / "altered.h5"
+@pytest.mark.slow
+def test_altered_files(command, tmp_path):
+    """For 5 minutes."""
+    chance, path = random.Random(100), tmp_path / "altered.h5"
     scan(tmp_path / "scan.h5")
-    for _ in range(rounds):
+    for _ in range(100):
         altered(chance.choice([*RESULTS, tmp_path / "scan.h5"]), path, chance)
         for words in (["info", path], ["figure", path, "-o", tmp_path / "figures"]):
             ended = command(*words).orderly()
@@ -458,10 +466,16 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [b"[bold]x", *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES)],
-)
+def test_a_name_is_no_markup(command, tmp_path):
+    path = tmp_path / "[bold]x" / "[red].h5"
+    path.parent.mkdir()
+    path.write_text("a letter")
+    ended = command("info", path).orderly()
+    assert ended.code == 1 and "[bold]x/[red].h5: " in ended.said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [b"[bold]x", *NAMES])
 def test_any_path(command, tmp_path, name):
     folder = tmp_path / os.fsdecode(name)
     try:

@@ -26,6 +26,8 @@ COMMANDS = {f.__name__: f for c in app.registered_commands if (f := c.callback)}
 GOOD = {"study": "s.toml", "output": "out.h5", "kind": "trajectory", "name": "nothing"}
 GOOD |= {"names": "mnist"}
 FOLDERS = {"figure output", "score figures", "download data"}  # which "/" may be
+SECONDS = {"hysteresis", "figure", "slurm", "rematch", "grid", "compare"}  # take some
+QUICK = {name: name not in SECONDS for name in COMMANDS}
 ALWAYS = {  # before the words that are tried
     "explore": ["--no-browser", "--export", "page.html"],
     "figure": ["--format", "png"],
@@ -113,8 +115,14 @@ def folder(result, tmp_path, monkeypatch):
     return folder
 
 
-@pytest.mark.parametrize("few", (True, pytest.param(False, marks=pytest.mark.slow)))
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    ("name", "few"),
+    [
+        pytest.param(name, few, marks=() if few and quick else pytest.mark.slow)
+        for few in (True, False)
+        for name, quick in QUICK.items()
+    ],
+)
 def test_any_path_anywhere(command, folder, name, few):
     """Few: one path in each place."""
     paths, chance = odd_paths(folder), random.Random(name)

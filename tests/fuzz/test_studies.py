@@ -149,9 +149,16 @@ HOSTILE = {
     "values": STUDY.replace("1.0", "[" + "1.0," * 1_500_000 + "]"),
     "a line break in a key": STUDY + '"a\\nb" = 1',
 }
+SECONDS = {"a long kind", "a long name", "unknown keys"}  # take some
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in SECONDS else ())
+        for name in HOSTILE
+    ],
+)
 def test_what_is_too_much_is_refused_at_once(name):
     before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("still reading"))
     signal.alarm(30)
