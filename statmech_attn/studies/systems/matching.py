@@ -52,8 +52,8 @@ def rematch(
     if matching not in ("flow", "distance"):
         raise ValueError(f"matching must be 'flow' or 'distance'; got {matching!r}.")
     targets = partial(_targets, folder, allow_code) if matching == "flow" else None
-    rematched = match_attractors(dataset, furthest, targets=targets)
     tree, study = _study(dataset, folder)
+    rematched = match_attractors(dataset, furthest, targets=targets)
     wanted = {"matching": matching, "furthest": furthest}
     changed = {k: v for k, v in wanted.items() if getattr(study.run, k) != v}
     if not changed:
