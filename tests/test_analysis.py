@@ -133,6 +133,7 @@ def test_the_arrow_of_time_is_drawn(tmp_path, capsys):
     assert "normal form 0.589" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_response_and_fluctuation_are_drawn(tmp_path):
     picture = tmp_path / "response.png"
     script("response_and_fluctuation").main(["--smoke", "--output", str(picture)])

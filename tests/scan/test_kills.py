@@ -53,7 +53,8 @@ def kill_often(server, words, output, kills: int, seed: int):
     return server.start(*words).wait()
 
 
-@pytest.mark.parametrize("kills", (2, pytest.param(50, marks=pytest.mark.slow)))
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", (2, 50))
 def test_kills_of_a_scan_and_its_merge_change_no_bit(
     server, study, tmp_path, whole, kills
 ):
@@ -99,7 +100,8 @@ def test_killed_while_chunks_are_removed(server, study, tmp_path, whole):
     assert not away.exists()
 
 
-@pytest.mark.parametrize("together", (pytest.param(2, marks=pytest.mark.slow), 3))
+@pytest.mark.slow
+@pytest.mark.parametrize("together", (2, 3))
 def test_runs_that_start_together_share_the_work(
     server, study, tmp_path, whole, together
 ):

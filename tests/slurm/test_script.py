@@ -219,6 +219,7 @@ def test_a_task_out_of_time_stops_its_process_and_requeues_itself(
     assert requeued(folder) == ["70_3"]
 
 
+@pytest.mark.slow
 def test_a_second_signal_changes_nothing(folder, programs, start):
     scontrol(programs)
     python = programs(

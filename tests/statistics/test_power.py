@@ -68,6 +68,7 @@ def test_a_right_theory_is_refused_as_often_as_declared(few, count):
     assert (abs(refused / trials - level) < 4 * error).all()
 
 
+@pytest.mark.slow
 def test_a_shift_of_the_smallest_visible_error_is_found_nine_times_in_ten(few):
     rng, trials = np.random.default_rng(12), 400
     visible, found = [], 0
@@ -116,6 +117,7 @@ def test_rotated_means_have_the_covariance_of_the_mean():
     np.testing.assert_allclose(np.cov(drawn.T), u.T @ u / 25, atol=0.01)
 
 
+@pytest.mark.slow
 def test_noise_does_not_know_the_mean():
     rng = np.random.default_rng(16)
     point = samples(rng, 10)

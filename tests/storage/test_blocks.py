@@ -123,7 +123,9 @@ def test_a_kill_between_draws_and_state_loses_the_block_only(tmp_path):
     assert [block["x"][0, 0] for block in found.draws()] == [3.0, 4.0]
 
 
-@pytest.mark.parametrize("harm", (damage, os.unlink))
+@pytest.mark.parametrize(
+    "harm", (damage, pytest.param(os.unlink, marks=pytest.mark.slow))
+)
 def test_damage_that_no_state_precedes_begins_again_with_a_note(tmp_path, harm):
     filled(tmp_path, 5)
     harm(tmp_path / "draws-00003.h5")

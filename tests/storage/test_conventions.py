@@ -96,13 +96,7 @@ for result in results:
 
 
 @pytest.mark.skipif(not find_spec("compliance_checker"), reason="is not installed")
-@pytest.mark.parametrize(
-    "row",
-    [
-        row if name == "bifurcation" else pytest.param(row, marks=pytest.mark.slow)
-        for name, row in zip(NAMES, ROWS, strict=True)
-    ],
-    ids=NAMES,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=NAMES)
 def test_the_compliance_checker_agrees(row, tmp_path):
     assert complaints(written(row, tmp_path)) == []

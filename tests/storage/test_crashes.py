@@ -57,14 +57,10 @@ for turn in range(100_000):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "delay"),
-    [
-        ("memory", 0.01),
-        pytest.param("streamed", 0.03, marks=pytest.mark.slow),
-        pytest.param("memory", 0.0, marks=pytest.mark.slow),
-        pytest.param("streamed", 0.0, marks=pytest.mark.slow),
-    ],
+    [("memory", 0.01), ("streamed", 0.03), ("memory", 0.0), ("streamed", 0.0)],
 )
 def test_killed_while_writing_leaves_the_old_file_or_the_new(tmp_path, how, delay):
     path = tmp_path / "a.h5"

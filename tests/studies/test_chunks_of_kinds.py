@@ -102,7 +102,12 @@ def test_segments_of_a_trajectory_are_those_of_one_run():
 
 @pytest.mark.parametrize(
     ("context", "count", "noise", "batch"),
-    [(2, 11, True, 8), (2, 3, True, 8), (30, 11, True, 1), (30, 11, False, 16)],
+    [
+        (2, 11, True, 8),
+        (2, 3, True, 8),
+        (30, 11, True, 1),
+        pytest.param(30, 11, False, 16, marks=pytest.mark.slow),
+    ],
 )
 def test_with_noise_the_dimension_alone_decides_the_batch(context, count, noise, batch):
     tree = with_run(TRAJECTORIES, noise=noise) | {"network": {"context": context}}
@@ -185,7 +190,9 @@ def test_a_chunk_is_dropped_at_a_tick(tree):
         work.rows(Chunk(0, 0, 0, 4), None, tick, None)
 
 
-@pytest.mark.parametrize("tree", [TRAJECTORIES, SIMULATIONS])
+@pytest.mark.parametrize(
+    "tree", [TRAJECTORIES, pytest.param(SIMULATIONS, marks=pytest.mark.slow)]
+)
 def test_rows_without_numbers_are_named(tree):
     work = studies.work(studies.parse(tree), 8)
     rows = work.rows(Chunk(0, 0, 0, 3), None, lambda _: None, None)

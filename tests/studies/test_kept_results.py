@@ -21,7 +21,13 @@ def kept(name: str) -> xr.Dataset:
     return storage.read(KEPT / f"one_shot_{name}-laptop.h5")
 
 
-@pytest.fixture(scope="module", params=["", "_turned"], ids=["upright", "turned"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("", id="upright"),
+        pytest.param("_turned", id="turned", marks=pytest.mark.slow),
+    ],
+)
 def variant(request) -> str:
     return request.param
 

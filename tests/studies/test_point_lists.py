@@ -75,6 +75,7 @@ def test_points_of_a_system_are_those_of_an_ordinary_scan(study_of):
     assert_same(listed, line, 1, "a")
 
 
+@pytest.mark.slow
 def test_basins_along_a_list_are_those_of_an_ordinary_scan(study_of):
     """By flow as well: a state is followed with the parameters of the next point."""
     tree = BASINS | {"run": BASINS["run"] | {"matching": "flow"}}
@@ -89,6 +90,7 @@ def test_basins_along_a_list_are_those_of_an_ordinary_scan(study_of):
     assert figures["basins"].axes[-1].get_xlabel() == "$a$"
 
 
+@pytest.mark.slow
 def test_points_of_a_network_are_those_of_an_ordinary_scan(study_of):
     listed = compute(study_of(NETWORK, "gamma,beta\n90,1.0\n104,1.27\n"))
     line = compute(study_of(ordinary(NETWORK, beta=[1.27, 1.0], gamma=104.0)))

@@ -63,6 +63,7 @@ def test_chance_does_not_stretch_a_systematic_error():
     assert verdicts(r._replace(error=0.01)) == ["ok"]
 
 
+@pytest.mark.slow
 def test_a_dimension_far_from_its_reference_is_a_miss():
     """0.44 is four scatters of the Cantor set, which once passed."""
     (cantor,) = select(["Cantor"])

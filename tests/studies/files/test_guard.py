@@ -63,6 +63,7 @@ def test_code_that_ends_otherwise_is_named_in_one_line(run, code, words):
     assert "Traceback" not in ended.output
 
 
+@pytest.mark.slow
 def test_a_process_ends_with_code_1(tmp_path):
     (tmp_path / "s.toml").write_text(STUDY)
     (tmp_path / "m.py").write_text("import sys\nsys.exit(0)\n")

@@ -109,23 +109,24 @@ CLAIMS = [
     ("henon", henon_has_a_cycle_of_four_and_chaos),
     ("standard_map", a_kick_of_zero_keeps_the_momentum),
     ("logistic_lattice", sites_of_the_lattice_stay_bounded_and_differ),
-    pytest.param(
-        "lorenz",
-        lorenz_crosses_the_section_in_both_wings,
-        marks=pytest.mark.slow,
-    ),
+    ("lorenz", lorenz_crosses_the_section_in_both_wings),
     ("tanh_network", the_network_is_silent_at_half_the_gain),
     ("repulsive_attention", the_square_has_no_mean_below_the_flip),
     ("equiangular_attention", tokens_on_the_sphere_meet),
-    pytest.param(
-        "noisy_attention",
-        noisy_tokens_are_as_ordered_as_their_density_at_rest,
-        marks=pytest.mark.slow,
-    ),
+    ("noisy_attention", noisy_tokens_are_as_ordered_as_their_density_at_rest),
 ]
 
 
-@pytest.mark.parametrize(("name", "claim"), CLAIMS)
+FIRST = ("henon", "standard_map", "logistic_lattice")
+
+
+@pytest.mark.parametrize(
+    ("name", "claim"),
+    [
+        pytest.param(*row, marks=() if row[0] in FIRST else pytest.mark.slow)
+        for row in CLAIMS
+    ],
+)
 def test_each_shows_what_is_known_of_it(name, claim):
     claim(run(name, *SMALL[name]))
 
