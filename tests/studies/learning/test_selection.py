@@ -12,17 +12,17 @@ from statmech_attn.cli.summary import print_summary
 from statmech_attn.studies.learning import selection, tasks
 
 
-STUDY = {
+STUDY = {  # of the sizes of test_learning_curve.py, whose programs it shares
     "kind": "model-selection",
     "task": {
-        "n_train": 20,
-        "n_test": 10,
+        "n_train": 8,
+        "n_test": 20,
         "length": 4,
         "features": 6,
         "heads": [["previous-token", "uniform"]],
     },
     "network": {"width": [8, 1], "temperature": [0.2, 1.0]},
-    "run": {"validation": 0.3, "seed": 2},
+    "run": {"validation": 0.25, "seed": 2},
 }
 
 
@@ -55,8 +55,8 @@ def test_held_out_examples_are_a_random_part_that_is_not_learned_from():
         numbers(asked.problem.xi),
     )
     held, rest = parts(points())
-    assert len(held) == 6 and len(rest) == 14 and held | rest == numbers(whole.xi)
-    other, _ = parts(points(run={"validation": 0.3, "seed": 3}))
+    assert len(held) == 2 and len(rest) == 6 and held | rest == numbers(whole.xi)
+    other, _ = parts(points(run={"validation": 0.25, "seed": 3}))
     assert other != held
 
 
@@ -73,7 +73,7 @@ def test_its_file_is_described_and_drawn(computed, tmp_path):
 
 @pytest.mark.slow
 def test_the_exact_law_has_an_evidence_below_the_number_of_paths():
-    run = {"run": {"validation": 0.3, "exact": True, "draws": 100}}
+    run = {"run": {"validation": 0.25, "exact": True, "draws": 100}}
     exact = points(network={"width": [1]}, **run).compute()
     assert np.isfinite(exact.log_evidence).all()
     assert (exact.log_evidence_stderr < 1).all()
@@ -84,7 +84,7 @@ def test_the_exact_law_has_an_evidence_below_the_number_of_paths():
     [
         ({"network": {"temperature": [0.0, 1.0]}}, "labels have an evidence at T > 0"),
         ({"network": {"width": [1]}}, "widths of at least 2, the number of paths"),
-        ({"run": {"validation": 0.01}}, "0.01 of 20 training examples leaves none"),
+        ({"run": {"validation": 0.01}}, "0.01 of 8 training examples leaves none"),
         ({"run": {"validation": 1.0}}, "run.validation: should be below 1.0"),
     ],
 )
