@@ -50,14 +50,21 @@ seed = 3
 
 @pytest.fixture(scope="module")
 def folder(call, logistic_study, tmp_path_factory):
-    """Files of theory and simulation, and of a map, made by the command line."""
+    """Studies, and the file of that of a map, made by the command line."""
     folder = tmp_path_factory.mktemp("cli")
     logistic_study.write(folder)
-    for name, text in {"theory": TRAJECTORY, "simulation": MONTE_CARLO}.items():
+    call("run", folder / "logistic.toml", "-o", folder / "logistic.h5")
+    studies = {"theory": TRAJECTORY, "simulation": MONTE_CARLO, "scan": BIFURCATION}
+    for name, text in studies.items():
         (folder / f"{name}.toml").write_text(text)
-    for name in ("theory", "simulation", "logistic"):
+    return folder
+
+
+@pytest.fixture(scope="module")
+def compared(call, folder):
+    """The folder, with files of theory and simulation of a network."""
+    for name in ("theory", "simulation"):
         call("run", folder / f"{name}.toml", "-o", folder / f"{name}.h5")
-    (folder / "scan.toml").write_text(BIFURCATION)
     return folder
 
 
@@ -88,8 +95,8 @@ def test_the_compiler_is_said_before_and_after_a_run(call, folder, scan):
 
 
 @pytest.mark.slow
-def test_trajectory_file_has_the_fixed_layout(folder):
-    d = opened(folder / "theory.h5")
+def test_trajectory_file_has_the_fixed_layout(compared):
+    d = opened(compared / "theory.h5")
     for name in ("A", "m_o_se", "m_v", "m_q", "m_k"):
         assert d[name].dims == ("beta", "time", "pattern")
         assert d[name].shape == (2, 5, 3)
@@ -184,17 +191,20 @@ def test_continuation_is_a_start(call, folder, start):
 
 
 @pytest.mark.slow
-def test_the_same_study_gives_the_same_bits(call, folder, scan):
-    again = folder / "again.h5"
+def test_the_same_study_gives_the_same_bits(call, compared, scan):
+    again = compared / "again.h5"
     for name in ("theory", "scan", "simulation"):
-        call("run", folder / f"{name}.toml", "-o", again, "--overwrite")
-        one, two = opened(folder / f"{name}.h5"), opened(again)
+        call("run", compared / f"{name}.toml", "-o", again, "--overwrite")
+        one, two = opened(compared / f"{name}.h5"), opened(again)
         assert one.equals(two), name
 
 
-def test_compare_prints_and_stores_a_verdict_for_every_beta(call, folder):
-    out = folder / "agreement.h5"
-    result = call("compare", folder / "theory.h5", folder / "simulation.h5", "-o", out)
+@pytest.mark.slow
+def test_compare_prints_and_stores_a_verdict_for_every_beta(call, compared):
+    out = compared / "agreement.h5"
+    result = call(
+        "compare", compared / "theory.h5", compared / "simulation.h5", "-o", out
+    )
     assert "theory against simulation" in result.output
     d = opened(out)
     assert d.verdict.dims == ("beta",)
@@ -211,18 +221,18 @@ def test_info_says_what_a_file_is_and_found(call, folder):
 
 
 @pytest.mark.slow
-def test_figures_are_drawn_from_every_kind_of_file(call, folder, scan):
+def test_figures_are_drawn_from_every_kind_of_file(call, compared, scan):
     call(
         "compare",
-        folder / "theory.h5",
-        folder / "simulation.h5",
+        compared / "theory.h5",
+        compared / "simulation.h5",
         "-o",
-        folder / "agreement.h5",
+        compared / "agreement.h5",
         "--overwrite",
     )
     for name in ("theory", "scan", "simulation", "agreement"):
-        out = folder / "figures" / name
-        call("figure", folder / f"{name}.h5", "-o", out)
+        out = compared / "figures" / name
+        call("figure", compared / f"{name}.h5", "-o", out)
         assert list(out.glob("*.png")), name
 
 
@@ -269,7 +279,7 @@ def test_files_that_do_not_belong_together_are_refused(call, folder, tmp_path):
         call,
         "compare",
         folder / "logistic.h5",
-        folder / "simulation.h5",
+        folder / "logistic.h5",
         "-o",
         tmp_path / "x.h5",
     )
@@ -315,8 +325,9 @@ def test_an_unwritable_place_is_refused_before_the_run(call, folder, tmp_path):
     assert "cannot be written" in line
 
 
+@pytest.mark.slow
 def test_a_place_that_fails_after_the_run_loses_nothing(
-    call, folder, tmp_path, monkeypatch
+    call, compared, tmp_path, monkeypatch
 ):
     """The disk is full at the merge: the chunks are there, the same command goes on."""
     write, out = storage.write, tmp_path / "full" / "x.h5"
@@ -328,12 +339,12 @@ def test_a_place_that_fails_after_the_run_loses_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(storage, "write", full_disk)
-        result = call("run", folder / "theory.toml", "-o", out, code=1)
+        result = call("run", compared / "theory.toml", "-o", out, code=1)
     line = result.stderr.strip().splitlines()[-1]
     assert line.startswith("statmech-attn: ") and "No space left" in line
     assert list((tmp_path / "full" / "x.h5.chunks").glob("chunk-*.h5"))
-    call("run", folder / "theory.toml", "-o", out)
-    assert opened(out).equals(opened(folder / "theory.h5"))
+    call("run", compared / "theory.toml", "-o", out)
+    assert opened(out).equals(opened(compared / "theory.h5"))
 
 
 LISTENING = """

@@ -16,28 +16,22 @@ from statmech_attn import storage
 from statmech_attn.interactive import session
 
 
-STUDY = {
-    "kind": "bifurcation",
-    "parameters": {"beta": {"start": 1.2, "stop": 1.4, "num": 3}},
-    "run": {
-        "transient": 200,
-        "steps": 64,
-        "exponents": 1,
-        "entropy_production": False,
-        "refine": 1,
-    },
-}
-
-
 @pytest.fixture(scope="module")
-def result():
-    return statmech_attn.run(STUDY)
+def result(logistic_study, tmp_path_factory):
+    """A scan of the logistic map, refined once."""
+    study = storage.toml.loads(logistic_study.STUDY)
+    study["run"]["refine"] = 1
+    folder = tmp_path_factory.mktemp("notebook")
+    logistic_study.write(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return statmech_attn.run(study)
 
 
 def test_a_result_draws_itself_in_a_notebook(result):
     pictures = result.statmech.plot()
-    assert list(pictures) == ["bifurcation", "classifiers"]
-    assert pictures._repr_html_().count("data:image/png;base64,") == 2
+    assert list(pictures) == ["bifurcation"]
+    assert pictures._repr_html_().count("data:image/png;base64,") == 1
 
 
 def test_a_result_says_what_it_is(result, monkeypatch):
@@ -46,7 +40,7 @@ def test_a_result_says_what_it_is(result, monkeypatch):
     assert result.attrs["kind"] == "bifurcation"
     assert json.loads(result.attrs["keys"]) == {"seed": 0}
     text = result.statmech.describe()
-    assert "largest λ_1 (nat/token)" in repr(text)
+    assert "largest λ_1 (nat/step)" in repr(text)
     assert "white-space: pre-wrap" in text._repr_html_() and "\x1b" not in text
 
 
@@ -69,10 +63,10 @@ def test_arrays_in_a_study_are_lists():
 
 
 def test_a_point_of_a_result_is_explained(result):
-    assert "nearest" not in result.statmech.explain(beta=1.2)
-    told = result.statmech.explain(beta=1.21)
+    assert "nearest" not in result.statmech.explain(a=3.2)
+    told = result.statmech.explain(a=3.21)
     assert repr(told).startswith(
-        "β = 1.2 (nearest to 1.21), fixed: the orbit recurs after 4 tokens"
+        "a = 3.2 (nearest to 3.21), periodic: the orbit recurs after 2 steps"
     )
 
 
@@ -89,11 +83,12 @@ def test_a_result_is_saved_with_its_study(result, tmp_path):
 
 def test_a_refined_result_is_gridded_and_tabulated(result):
     grid, table = result.statmech.grid(), result.statmech.table("phase", "lyapunov")
-    assert np.allclose(grid.beta, [1.2, 1.25, 1.3, 1.35, 1.4])
-    assert grid.phase.sel(beta=result.beta[::2]).equals(result.phase[::2])
-    assert grid.computed.values.sum() == result.sizes["beta"] < 5
-    assert list(table) == ["level", "beta", "phase", "lyapunov_1"]
-    assert table.phase.tolist()[0] == "fixed" and len(table) == result.sizes["beta"]
+    assert np.allclose(grid.a, np.linspace(3.2, 4.0, 9))
+    stored = grid.a[grid.computed.values]
+    assert np.array_equal(grid.phase.sel(a=stored), result.phase.sel(a=stored))
+    assert 5 < len(stored) == result.sizes["a"] < 9
+    assert list(table) == ["level", "a", "phase", "lyapunov_1"]
+    assert table.phase.tolist()[0] == "periodic" and len(table) == len(stored)
 
 
 def test_a_study_is_a_path_too(tmp_path):
