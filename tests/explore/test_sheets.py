@@ -340,44 +340,49 @@ def test_shares_of_basins_add_up():
     assert (chaotic["set"], chaotic["colour"]) == ("chaotic", style.VERMILION)
 
 
-def test_the_server_gives_panels_pictures_and_overlays(
-    page, make_page, tmp_path, monkeypatch
-):
+@pytest.fixture
+def served(make_page):
+    """The page of two files of one problem."""
     pytest.importorskip("starlette")
     from statmech_attn.explore.explorer import Explorer
 
+    names = ("saddle-0", "exact-0")
+    paths = [RESULTS / f"one_shot_{name}-laptop.h5" for name in names]
+    with Explorer(paths, warm=False) as explorer:
+        page = make_page(explorer.address)
+        page.ready()
+        yield lambda path, **asked: page.send(f"api/{path}", asked, Origin=page.origin)
+
+
+def test_the_server_gives_panels_and_overlays(page, served):
     assert page("overlays").told == {"overlays": []}
     assert page("panels").told == {"error": "This file has no panels."}
-    paths = [RESULTS / f"one_shot_{name}-laptop.h5" for name in ("saddle-0", "exact-0")]
-    with Explorer(paths, warm=False) as explorer:
-        asking = make_page(explorer.address)
-        ask = lambda name, asked: asking.send(
-            f"api/{name}", asked, Origin=asking.origin
-        )
-        saddle, exact = asking.ready()
-        assert saddle["view"] == "sheet"
-        names = [row["name"] for row in saddle["drawings"]]
-        assert names[-1] == "comparison/finite_width"
-        told = ask(
-            "panels", dict(file=1, name="order_parameters", chosen={"layer": 1})
-        ).told
-        stored = storage.read(paths[1]).squeeze()
-        assert np.allclose(
-            told["panels"][0]["marks"][0]["values"], stored.U_2, rtol=1e-6
-        )
-        assert ask("panels", dict(name="accuracy", chosen={"page": -1})).status == 400
-        assert ask("panels", dict(name="poem")).status == 400
-        assert asking("overlays").told == {"error": "This file is no scan."}
-        drawn = ask("picture", dict(name="comparison/finite_width", form="svg"))
-        assert drawn.headers["Content-Type"] == "image/svg+xml" and drawn.status == 200
-        for name in ("accuracy", "comparison/finite_width"):
-            asked = {"name": name, "form": "png"}
-            folder = tmp_path / name.replace("/", "-")
-            folder.mkdir()
-            monkeypatch.chdir(folder)
-            exec(ask("script", asked).told["script"], {})
-            (written,) = folder.glob("*.png")
-            assert written.read_bytes() == ask("picture", asked).body
-        values = {"width": 20.0, "temperature": 0.5}
-        answer = ask("solved", dict(name="accuracy", values=values))
-        assert answer.status == 400 and answer.told["error"] == saddle["why"]
+    saddle, _ = served("files").told["files"]
+    assert saddle["view"] == "sheet"
+    names = [row["name"] for row in saddle["drawings"]]
+    assert names[-1] == "comparison/finite_width"
+    asked = dict(file=1, name="order_parameters", chosen={"layer": 1})
+    told = served("panels", **asked).told
+    stored = storage.read(RESULTS / "one_shot_exact-0-laptop.h5").squeeze()
+    cells = told["panels"][0]["marks"][0]
+    assert np.allclose(cells["values"], stored.U_2, rtol=1e-6)
+    assert served("panels", name="accuracy", chosen={"page": -1}).status == 400
+    assert served("panels", name="poem").status == 400
+    assert served("overlays").told == {"error": "This file is no scan."}
+    values = {"width": 20.0, "temperature": 0.5}
+    answer = served("solved", name="accuracy", values=values)
+    assert answer.status == 400 and answer.told["error"] == saddle["why"]
+
+
+@pytest.mark.slow
+def test_the_server_gives_pictures_and_their_scripts(served, tmp_path, monkeypatch):
+    drawn = served("picture", name="comparison/finite_width", form="svg")
+    assert drawn.headers["Content-Type"] == "image/svg+xml" and drawn.status == 200
+    for name in ("accuracy", "comparison/finite_width"):
+        asked = {"name": name, "form": "png"}
+        folder = tmp_path / name.replace("/", "-")
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        exec(served("script", **asked).told["script"], {})
+        (written,) = folder.glob("*.png")
+        assert written.read_bytes() == served("picture", **asked).body

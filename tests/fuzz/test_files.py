@@ -93,7 +93,7 @@ VALUES = st.one_of(
 NAMES = st.sampled_from(sorted(schema.PROVENANCE))
 
 
-@pytest.mark.parametrize("examples", (8, pytest.param(100, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("examples", (2, pytest.param(100, marks=pytest.mark.slow)))
 def test_any_value_of_any_attribute(folder, written, examples):
     @settings(max_examples=examples, deadline=None)
     @given(NAMES, VALUES)

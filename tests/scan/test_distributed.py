@@ -136,6 +136,14 @@ def cluster(tmp_path_factory):
             yield address
 
 
+@pytest.fixture(scope="module")
+def threads():
+    """A client of two workers that are threads of this process."""
+    options = dict(processes=False, threads_per_worker=1, dashboard_address=None)
+    with distributed.Client(n_workers=2, set_as_default=False, **options) as client:
+        yield client
+
+
 @pytest.fixture
 def client(cluster):
     with distributed.Client(cluster, set_as_default=False) as client:
@@ -176,7 +184,7 @@ def on(client, build):
     return lambda session: engine.compute(session, build, client)
 
 
-def test_results_are_those_of_the_local_engine(client):
+def require_local_results(client):
     build = partial(Toy, 50, raising=(3, 30, 31))
     found, report = {}, Notes()
     found["dask"] = computed(build, on(client, build), report=report)
@@ -184,6 +192,15 @@ def test_results_are_those_of_the_local_engine(client):
     assert bits(found["dask"]) == bits(found["local"])
     assert found["dask"][0].failures[2] == (RAISED, "has no value")
     assert report.moved == 100
+
+
+def test_results_are_those_of_the_local_engine(threads):
+    require_local_results(threads)
+
+
+@pytest.mark.slow
+def test_results_of_other_processes_are_those_of_the_local_engine(client):
+    require_local_results(client)
 
 
 def test_a_local_cluster_listens_on_the_loopback_address_only(monkeypatch):
@@ -206,9 +223,9 @@ def test_a_scheduler_behind_tls_needs_certificates():
         engine.at("tls://127.0.0.1:9")
 
 
-def test_a_payload_that_raises_marks_its_points(client):
+def test_a_payload_that_raises_marks_its_points(threads):
     build = partial(Toy, 8, raising=range(8))
-    found = computed(build, on(client, build))
+    found = computed(build, on(threads, build))
     assert bits(found) == bits(computed(build, here))
     assert found[1].failures[0][1].startswith("no point could be computed")
 
