@@ -339,6 +339,7 @@ def test_what_users_write_works():
     assert [len(scores) for scores in bpkr.head_scores(solution)] == [2, 2]
 
 
+@pytest.mark.slow
 def test_argument_orders_agree():
     """U11: a map first, then a state, then what is varied; maps are f(x, p)."""
     cubic = lambda x, r: x + 0.1 * (r + x - x**3)

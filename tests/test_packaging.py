@@ -78,6 +78,7 @@ def test_the_extras_of_the_wheel_are_those_that_are_documented(wheel):
     assert sorted(extras) == sorted(re.findall(r"^\| `(\w+)` \|", page, re.M))
 
 
+@pytest.mark.slow
 def test_from_the_wheel_presets_load_and_studies_do_not_import(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path)
     # -S: an editable installation redirects imports from a .pth file.

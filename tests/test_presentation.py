@@ -145,7 +145,16 @@ OF_LAYERS = {
 }
 
 
-@pytest.mark.parametrize("result", OF_LAYERS.values(), ids=OF_LAYERS)
+SECOND = {"windows", "alignment", "orbits", "rotation"}  # of maps, as the others are
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        pytest.param(result, marks=pytest.mark.slow if name in SECOND else (), id=name)
+        for name, result in OF_LAYERS.items()
+    ],
+)
 def test_results_of_a_system_have_its_word_for_a_step(result):
     """In their text and in their data set, never the word step."""
     shown = result()

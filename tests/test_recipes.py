@@ -48,7 +48,13 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize(("language", "code"), BLOCKS)
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        pytest.param(*block, marks=pytest.mark.slow if "setup()" in block[1] else ())
+        for block in BLOCKS
+    ],
+)
 def test_an_example_reads_the_file(language, code, folder):
     program = PROGRAMS.get(language, sys.executable if language == "python" else "")
     needed = code.split()[0] if language == "sh" else program

@@ -53,6 +53,7 @@ def test_the_command_checks_the_study_before_anything_is_submitted(command, fold
     assert not (folder / "scan.h5.sh").exists()
 
 
+@pytest.mark.slow
 def test_chunks_are_small_enough_for_all_tasks(command, folder):
     many = ("--set", "parameters.beta={start=1.1,stop=1.5,num=6400}", "--cpus", 2)
     assert "busy" not in command(*many, "--tasks", 20).output

@@ -62,7 +62,25 @@ def test_every_picture_of_a_file_is_written_as_png_and_pdf(orbits, tmp_path):
     assert pyplot is None or not pyplot.get_fignums()
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+SECOND = {  # figures of the kinds of others, or whose parts have tests of their own
+    "basins",
+    "grown",
+    "learned",
+    "on_planes",
+    "passing",
+    "refined_plane",
+    "sampled",
+    "side_by_side",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in SECOND else ())
+        for name in EXPECTED
+    ],
+)
 def test_every_file_has_its_figures_which_fit_a_page_unclipped(name, request):
     content = request.getfixturevalue(name)
     figures = list(plotting.pictures(content))

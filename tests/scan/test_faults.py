@@ -45,8 +45,15 @@ def other_chunk(path):
     shutil.copy(path.with_name("chunk-0000000.h5"), path)
 
 
-@pytest.mark.parametrize("harms", ((truncate, flip, empty), (garbage, other_chunk)))
-@pytest.mark.parametrize("rounds", (1, 2))
+@pytest.mark.parametrize(
+    ("rounds", "harms"),
+    [
+        pytest.param(1, (truncate, flip, empty), marks=pytest.mark.slow),
+        pytest.param(1, (garbage, other_chunk), marks=pytest.mark.slow),
+        (2, (truncate, flip, empty)),
+        pytest.param(2, (garbage, other_chunk), marks=pytest.mark.slow),
+    ],
+)
 def test_damaged_chunks_are_put_aside_and_computed_again(
     begun, expected, harms, rounds
 ):
@@ -187,7 +194,7 @@ def test_two_studies_do_not_fight_for_one_folder(begun, study, monkeypatch):
 # Points.
 
 
-@pytest.mark.parametrize("rounds", (1, 2))
+@pytest.mark.parametrize("rounds", (1, pytest.param(2, marks=pytest.mark.slow)))
 def test_points_that_fail_are_marked_and_change_no_other(
     toy, study, tmp_path, expected, rounds
 ):

@@ -71,6 +71,7 @@ def test_files_that_somebody_keeps_in_the_folder_stay(begun):
     assert sorted(p.name for p in left) == ["chunk-0000001.h5", "notes.txt"]
 
 
+@pytest.mark.slow
 def test_long_names_and_names_that_are_patterns(toy, study, tmp_path, expected):
     path = study(points=10)
     deep = tmp_path.joinpath(*[f"a folder with [blanks] {n:3d}" * 4 for n in range(20)])
@@ -130,7 +131,7 @@ def fill(place: Path, leave: int) -> Path:
 
 
 @ROOT
-@pytest.mark.parametrize("leave", (0, 40_000))
+@pytest.mark.parametrize("leave", (0, pytest.param(40_000, marks=pytest.mark.slow)))
 def test_a_disk_that_fills_while_chunks_are_written(
     toy, study, small_disk, expected, leave
 ):

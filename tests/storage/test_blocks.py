@@ -103,7 +103,9 @@ def test_blocks_give_back_what_was_stored(tmp_path):
     assert [block["x"][0, 0] for block in found.draws()] == [3.0, 4.0, 5.0]
 
 
-@pytest.mark.parametrize("name", ("draws-00005.h5", "state-00005.h5"))
+@pytest.mark.parametrize(
+    "name", ("draws-00005.h5", pytest.param("state-00005.h5", marks=pytest.mark.slow))
+)
 def test_a_damaged_last_block_is_dropped_with_a_note(tmp_path, name):
     filled(tmp_path, 5)
     damage(tmp_path / name)
@@ -153,6 +155,7 @@ class Renamed(NamedTuple):
     key: jax.Array
 
 
+@pytest.mark.slow
 def test_states_of_another_version_are_computed_again_with_a_note(tmp_path):
     """Also where the run that begins again is killed on the way."""
     blocks = opened(tmp_path)
@@ -177,7 +180,13 @@ def test_damage_in_the_warm_up_begins_again(tmp_path):
     assert opened(tmp_path).done == 0
 
 
-@pytest.mark.parametrize("other", ({"study": 'kind = "other"'}, {"run": "other"}))
+@pytest.mark.parametrize(
+    "other",
+    (
+        {"study": 'kind = "other"'},
+        pytest.param({"run": "other"}, marks=pytest.mark.slow),
+    ),
+)
 def test_blocks_of_another_run_are_refused_and_kept(tmp_path, other):
     filled(tmp_path, 3)
     before = sorted(tmp_path.iterdir())

@@ -309,6 +309,7 @@ CYCLES = changed(
 )
 
 
+@pytest.mark.slow
 def test_cycles_are_followed_in_the_coordinates_of_the_system(write):
     found = studies.run(studies.load(write(CYCLES, "cycles.toml"))[0])
     kinds = found.special_kind.attrs["flag_meanings"].split()
