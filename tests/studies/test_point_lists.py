@@ -17,7 +17,7 @@ SYSTEM = {
     "parameters": {"c": 0.01},
     "run": {
         "transient": 200,
-        "steps": 256,
+        "steps": 512,  # as of tests/logistic_study.py, whose verdicts it shares
         "extend": False,
         "confirm": {"starts": 0},
         "compiler": "llvm",
