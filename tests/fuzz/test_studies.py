@@ -149,7 +149,7 @@ HOSTILE = {
     "values": STUDY.replace("1.0", "[" + "1.0," * 1_500_000 + "]"),
     "a line break in a key": STUDY + '"a\\nb" = 1',
 }
-SECONDS = {"a long kind", "a long name", "unknown keys"}  # take some
+SECONDS = {"a long kind", "a long name", "a long text", "unknown keys"}  # take some
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,7 @@ def test_data_sets_of_others_say_what_they_lack():
         xr.Dataset().statmech.plot()
 
 
+@pytest.mark.slow
 def test_a_session_imports_xarray_when_it_needs_it():
     """And data sets have the accessor from then on, whoever imports it."""
     code = """

@@ -265,6 +265,7 @@ def test_restarts_have_a_limit(folder, programs, start, restarts):
     assert ("submit the script again" in printed) == (restarts == 100)
 
 
+@pytest.mark.slow
 def test_chunks_that_take_too_long_are_dropped_in_time(folder, programs, start):
     scontrol(programs)
     python = programs(

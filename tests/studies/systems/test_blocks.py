@@ -74,7 +74,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", ["one", pytest.param("two", marks=pytest.mark.slow), "post"]
+)
 def test_the_step_is_that_of_the_block_in_python(load, case):
     weights, block, ours, closing = CASES[case]
     system = studied_system.of_system(load(weights, options(**block))).system

@@ -143,7 +143,9 @@ def attention():
     return module_of("repulsive_attention")
 
 
-@pytest.mark.parametrize("tokens", [4, 5, 7])
+@pytest.mark.parametrize(
+    "tokens", [4, *(pytest.param(n, marks=pytest.mark.slow) for n in (5, 7))]
+)
 def test_modes_of_the_polygon_flip_where_the_formula_says(attention, tokens):
     polygon = 2 * jnp.pi * jnp.arange(1, tokens) / tokens
     step = jax.jit(attention.step)
@@ -199,6 +201,7 @@ def test_rates_of_tokens_that_meet_on_the_sphere():
     near(np.sort_complex(rates)[::-1], 2 * [0] + 6 * [-1] + 4 * [-2])
 
 
+@pytest.mark.slow
 def test_tokens_with_equal_products_keep_them_equal():
     sphere, p = module_of("equiangular_attention"), {"beta": 1.3, "tokens": 4.0}
     flow = lambda field: dynamics.flow(field, time=0.7, substeps=20)
