@@ -145,7 +145,7 @@ OF_LAYERS = {
 }
 
 
-SECOND = {"windows", "alignment", "orbits", "rotation"}  # of maps, as the others are
+SECOND = {"windows", "shares", "alignment", "orbits", "rotation"}  # of maps, as the others are
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def part_of(output):
     return lambda: list(output.parent.glob(f".{output.name}.*.part"))
 
 
-@pytest.mark.parametrize("after", (pytest.param(False, marks=pytest.mark.slow), True))
+@pytest.mark.slow
+@pytest.mark.parametrize("after", (False, True))
 def test_killed_while_merging(server, study, tmp_path, whole, after):
     """Before the result is in its place; and after, with the chunks still there."""
     output = tmp_path / "out.h5"
@@ -145,6 +146,7 @@ def test_claims_of_a_killed_process_are_taken_over_at_once(server, study, tmp_pa
     begun = time.monotonic()
     second.wait(0)
     assert time.monotonic() - begun < 15  # far below `claims.SILENCE`
+    assert storage.read(output).sizes["point"] == 8
     assert left_over(tmp_path) == []
 
 
