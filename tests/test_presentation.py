@@ -145,7 +145,13 @@ OF_LAYERS = {
 }
 
 
-SECOND = {"windows", "shares", "alignment", "orbits", "rotation"}  # of maps, as the others are
+SECOND = {
+    "windows",
+    "shares",
+    "alignment",
+    "orbits",
+    "rotation",
+}  # of maps, as the others are
 
 
 @pytest.mark.parametrize(

@@ -172,8 +172,10 @@ def test_chains_go_on_from_the_block_at_which_they_were_stopped(tmp_path):
 def test_settings_that_no_sampler_takes_are_refused_before_the_first_point(
     network, message
 ):
+    sizes = {"n_train": 8, "length": 4, "features": 6}  # of test_selection.py
+    tree = EXACT | {"network": network, "task": TASK | sizes}
     with pytest.raises(ValueError, match=message):
-        studies.work(studies.parse(EXACT | {"network": network}))
+        studies.work(studies.parse(tree))
 
 
 @pytest.mark.slow
