@@ -53,16 +53,15 @@ BOUNDED = "pitchfork", "period_doubling", "neimark_sacker"
 NOISE = {1: np.array([[3.0]]), 2: np.array([[3.0, 1.0], [1.0, 2.0]])}  # N covariance
 
 
-def law_of(kind, **changes):
+@cache
+def law_of(kind):
     """Of a map whose normal form is written down, with mu = 0 the bifurcation."""
     dimension = 2 if kind == "neimark_sacker" else 1
     step, given = MAPS[kind]
     problem = Problem(step, jnp.zeros(dimension), given | {"mu": 0.0}, "mu")
     x = np.full(dimension, -np.sqrt(0.025) if kind == "fold" else 0.0)
     special = first_special(problem, x, -0.05, 0.05)
-    return dmft.critical_fluctuations(
-        problem, special, changes.get("noise", NOISE[dimension])
-    )
+    return dmft.critical_fluctuations(problem, special, NOISE[dimension])
 
 
 @partial(jax.jit, static_argnames=("step", "samples"))
@@ -288,6 +287,7 @@ def folded():
     return problem, first_special(problem, start.x, 3.0, 1.0)
 
 
+@pytest.mark.slow
 def test_spins_leave_a_spinodal_at_the_rate():
     """Mean first passages of the exact Markov chain; corrections fall as N^-1/3."""
     problem, special = folded()

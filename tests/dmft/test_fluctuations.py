@@ -128,12 +128,13 @@ def test_covariance_over_runs_is_the_linear_noise():
 
 
 def test_an_empty_class_makes_no_noise():
-    columns = np.ones((4, 1, 2)) * [1, -1]
+    """The class beside it has the noise of two halves that are alike."""
+    columns = np.ones((4, 1, 2))
     params = dmft.parameters(0.7, 1.0, 0.0)
     bands = []
     for patterns in (
-        dmft.site_classes(columns, [1.0, 0.0]),
-        dmft.site_classes(columns[..., :1], [1.0]),
+        dmft.site_classes(columns * [1, -1], [1.0, 0.0]),
+        dmft.site_classes(columns, [0.5, 0.5]),
     ):
         net = dmft.network(patterns, context=2)
         state = dmft.from_row(net, params, 0)

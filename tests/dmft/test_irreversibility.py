@@ -76,7 +76,9 @@ def test_rates_of_sampled_tokens_are_logarithms_of_probabilities(seed, context):
     np.testing.assert_allclose(rates, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("seed", "context"), [(1, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize(
+    ("seed", "context"), [(1, 1), (2, 2), pytest.param(3, 2, marks=pytest.mark.slow)]
+)
 def test_the_integral_fluctuation_theorem_holds(seed, context):
     """<exp(-Sigma)> = 1 over all paths of C + 2 tokens of three spins.
 
@@ -150,6 +152,7 @@ def test_the_published_network_has_the_rates_of_another_program():
     assert (abs(z) < 3.5).all(), z
 
 
+@pytest.mark.slow
 def test_an_orbit_that_is_its_own_reversal_produces_nothing():
     """Fixed points and cycles of two tokens, and any orbit of one symmetric slot."""
     file = dmft.load("poclopez-pe2")
@@ -168,18 +171,38 @@ def test_an_orbit_that_is_its_own_reversal_produces_nothing():
     assert abs(turning.mean) < 1e-15
 
 
-@pytest.mark.parametrize("period", [2, 3, 4])
-def test_patterns_in_turn_have_an_exact_rate(period):
-    """beta m^2 with m = tanh(beta m) for three or more; two in turn have no arrow."""
+def in_turn(period):
+    """A network of one token of context with so many patterns one after another."""
     signs, turn = scipy.linalg.hadamard(4).astype(float), np.arange(4)
     turn[:period] = np.roll(turn[:period], -1)
-    patterns = dmft.site_classes([signs[turn], *3 * [signs]])
-    net, params = dmft.network(patterns, context=1), dmft.parameters(1.5, 1.0, 0.0)
+    return dmft.network(dmft.site_classes([signs[turn], *3 * [signs]]), context=1)
+
+
+def rate_in_turn(beta):
+    """beta m^2 with m = tanh(beta m), of three patterns or more."""
+    m = scipy.optimize.brentq(lambda m: np.tanh(beta * m) - m, 0.5, 1, xtol=1e-15)
+    return beta * m**2
+
+
+@pytest.mark.parametrize("period", [1, 2, 3, 4])
+def test_patterns_in_turn_have_an_exact_rate(period):
+    """One pattern and two in turn have no arrow."""
+    net, params = in_turn(period), dmft.parameters(1.5, 1.0, 0.0)
     start = dmft.from_row(net, params, 0)
     rate = dmft.entropy_production(net, params, start, steps=48, transient=400)
-    m = scipy.optimize.brentq(lambda m: np.tanh(1.5 * m) - m, 0.5, 1, xtol=1e-15)
-    exact = 1.5 * m**2 if period > 2 else 0.0
+    exact = rate_in_turn(1.5) if period > 2 else 0.0
     np.testing.assert_allclose(rate.mean, exact, atol=1e-13)
+
+
+def test_blocks_of_a_scan_have_the_rate_of_patterns_in_turn():
+    net, betas = in_turn(3), np.array([1.3, 1.5])
+    params = dmft.parameters(betas, 1.0, 0.0)
+    state = dmft.advance(net, params, dmft.from_row(net, params, 0), 400)
+    produced = lambda state: dmft.system(net).produced(state, params, 3)
+    blocks, weighted = jax.jit(produced)(state)
+    exact = [*map(rate_in_turn, betas)]
+    np.testing.assert_allclose(blocks, np.tile(exact, (len(blocks), 1)), atol=1e-13)
+    np.testing.assert_allclose(weighted, exact, atol=1e-13)
 
 
 @pytest.mark.slow
@@ -191,9 +214,8 @@ def test_every_token_of_redrawn_spins_produces_entropy():
     assert (abs(rate.mean - rate.weighted) < 5 * rate.stderr + 1e-12).sum() >= 11
 
 
-@pytest.mark.parametrize(
-    "compiler", ["llvm", pytest.param("xla", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["llvm", "xla"])
 def test_scans_average_the_rate_of_the_attractor(compiler):
     """At rest at two temperatures, on a cycle of 16 tokens, and in chaos."""
     net, params, start = published(np.array([1.0, 1.2, 1.25, 1.4]))
@@ -262,7 +284,9 @@ def test_trajectories_have_the_rate_of_every_token():
     assert (expected > 1e-6).all()
 
 
-@pytest.mark.parametrize("redrawn", [None, 0.5])
+@pytest.mark.parametrize(
+    "redrawn", [pytest.param(None, marks=pytest.mark.slow), 0.5]
+)
 def test_the_rate_of_a_token_does_not_depend_on_where_reading_begins(redrawn):
     """The first token after a state was copied from those of the state, too."""
     net, params = random_network(2, redrawn=redrawn)

@@ -116,7 +116,14 @@ def test_static_susceptibility_is_the_slope_of_the_average_in_the_field(
 
 
 @pytest.mark.parametrize("harmonic", [0, 1, -3])
-@pytest.mark.parametrize(("beta", "redrawn"), [(1.2, None), (1.0, 0.5), (1.27, None)])
+@pytest.mark.parametrize(
+    ("beta", "redrawn"),
+    [
+        (1.2, None),
+        pytest.param(1.0, 0.5, marks=pytest.mark.slow),
+        pytest.param(1.27, None, marks=pytest.mark.slow),
+    ],
+)
 def test_dynamic_susceptibility_is_that_of_the_driven_map(beta, redrawn, harmonic):
     """A wave of small amplitude; two of them, a quarter apart, are a complex one."""
     params, start = published(beta, redrawn=redrawn)
@@ -190,7 +197,9 @@ def test_the_spectrum_adds_up_to_the_stationary_variance(beta, redrawn):
     np.testing.assert_allclose(result.spectrum.mean(0), variance, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("beta", "redrawn"), [(0.6, None), (1.8, 0.3)])
+@pytest.mark.parametrize(
+    ("beta", "redrawn"), [pytest.param(0.6, None, marks=pytest.mark.slow), (1.8, 0.3)]
+)
 def test_the_spectrum_adds_up_to_the_solution_of_lyapunovs_equation(beta, redrawn):
     """Of class means x' = (1 - D) x + D tanh h, with matrices written out here."""
     net, params, start = hopfield(beta, redrawn)
@@ -394,6 +403,7 @@ def test_an_orbit_that_still_turns_about_a_cycle_has_the_period_of_the_cycle():
     assert -np.log(result.multiplier) / 4 < 1e-4
 
 
+@pytest.mark.slow
 def test_without_a_clock_an_orbit_of_one_token_has_the_same_variance():
     """The window moves on by one slot, its coordinates by age do not."""
     params = dmft.parameters(0.9, 2.0, 0.0)

@@ -22,6 +22,7 @@ def responses():
     return studies.run(studies.parse(STUDY))
 
 
+@pytest.mark.slow
 def test_a_study_has_the_numbers_of_the_function(responses):
     file = dmft.load("poclopez-pe2")
     net = dmft.network(file.patterns, context=file.context)

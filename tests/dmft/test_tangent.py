@@ -19,7 +19,10 @@ def by_age(state, context, n_patterns):
     return (slots[:, None] * n_patterns + np.arange(n_patterns)).ravel()
 
 
-@pytest.mark.parametrize(("context", "n_patterns"), [(1, 1), (2, 3), (5, 2)])
+@pytest.mark.parametrize(
+    ("context", "n_patterns"),
+    [(1, 1), (2, 3), pytest.param(5, 2, marks=pytest.mark.slow)],
+)
 def test_structured_push_is_the_jacobian_of_the_map(context, n_patterns):
     p = dmft.random_segments(
         jax.random.key(2), n_patterns=n_patterns, n_segments=4, n_bits=2

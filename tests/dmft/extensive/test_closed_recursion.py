@@ -138,6 +138,7 @@ def test_noise_loses_positivity_by_no_more_than_quadrature(independent):
         assert bool(lost.positive) is positive
 
 
+@pytest.mark.slow
 def test_parameters_are_batched_by_vmap(independent, segments):
     problem, result = independent
     start = np.asarray(segments.output)[0]

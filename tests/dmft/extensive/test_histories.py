@@ -152,6 +152,7 @@ def hopfield_by_hand(alpha, beta, m0):
     return m1, m2, C20
 
 
+@pytest.mark.slow
 def test_identical_patterns_take_the_first_steps_of_hopfield_networks(histories):
     alone = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
     problem = extensive.loaded_network(

@@ -73,6 +73,7 @@ def test_a_single_number_is_no_axis_and_gives_the_same(solved):
     assert "C" not in alone and "C_by_alpha" not in alone
 
 
+@pytest.mark.slow
 def test_a_file_is_that_of_its_points(tmp_path, solved):
     """Also where a parameter is infinite; other options are another file."""
     path = tmp_path / "theory.h5"
