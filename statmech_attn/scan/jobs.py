@@ -126,11 +126,12 @@ def compute(
     path = chunks_of(output)
     remove_leftovers(path)
     if not overwrite and output.exists():
-        _require_inputs(output, job.inputs)
-    if not overwrite and holds(output, job.text, job.inputs):
-        _remove_merged(path, output)
-        report.note(f"{output} already holds the result of this study")
-        return
+        stored = storage.info(output)
+        _require_inputs(stored, job.inputs)
+        if storage.same_study(stored.study, job.text):
+            _remove_merged(path, stored.started)
+            report.note(f"{output} already holds the result of this study")
+            return
     stop = Stop()
     with signals.handled(stop, report) as caught:
         engine = engine or local.engine()
@@ -380,13 +381,13 @@ def _remove_unfinished(output: Path) -> None:
             beside.rmdir()
 
 
-def _remove_merged(path: Path, output: Path) -> None:
+def _remove_merged(path: Path, started: str | None) -> None:
     """Remove the chunks that a result was made of, if a kill has left them."""
     try:
-        started = Folder.open(path).manifest.started
+        merged = Folder.open(path).manifest.started == started
     except StorageError:
         return
-    if started == storage.info(output).started:
+    if merged:
         remove(path)
 
 
@@ -412,19 +413,20 @@ def holds(file: Path, text: str, inputs: Mapping[str, str] = {}) -> bool:
     """
     if not file.exists():
         return False
-    same = storage.same_study(storage.info(file).study, text)
-    return same and not _changed_inputs(file, inputs)
+    stored = storage.info(file)
+    same = storage.same_study(stored.study, text)
+    return same and not _changed_inputs(stored, inputs)
 
 
-def _changed_inputs(file: Path, inputs: Mapping[str, str]) -> str:
+def _changed_inputs(stored: storage.Info, inputs: Mapping[str, str]) -> str:
     """Files that were others when a result was computed, as far as it tells."""
-    stored = storage.info(file).attributes.get("inputs")
-    return "" if stored is None else changed_inputs(json.loads(stored), inputs)
+    kept = stored.attributes.get("inputs")
+    return "" if kept is None else changed_inputs(json.loads(kept), inputs)
 
 
-def _require_inputs(output: Path, inputs: Mapping[str, str]) -> None:
-    if changed := _changed_inputs(output, inputs):
+def _require_inputs(stored: storage.Info, inputs: Mapping[str, str]) -> None:
+    if changed := _changed_inputs(stored, inputs):
         raise StorageError(
-            f"{output}: was computed with another {changed}; choose another output, "
+            f"{stored.path}: was computed with another {changed}; choose another output, "
             "or pass --overwrite."
         )
