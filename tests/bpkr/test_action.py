@@ -151,7 +151,7 @@ def test_kernels_by_slabs_of_features_are_those_of_all(features, outputs, monkey
     np.testing.assert_array_equal(own(U), own(U).T)
 
 
-@pytest.mark.parametrize("outputs", (1, 2))
+@pytest.mark.parametrize("outputs", (pytest.param(1, marks=pytest.mark.slow), 2))
 def test_both_forms_of_the_kernel_give_the_same_numbers(outputs):
     problem = random_problem(4, outputs)
     xi, y = problem.xi, problem.y

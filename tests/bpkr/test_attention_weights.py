@@ -31,7 +31,7 @@ def test_arrays_of_heads_give_what_the_heads_give(small, readout):
     assert np.abs(xi - of_heads).max() <= 1e-15 * np.abs(of_heads).max()
 
 
-@pytest.mark.parametrize("readout", ("mean", 2))
+@pytest.mark.parametrize("readout", (pytest.param("mean", marks=pytest.mark.slow), 2))
 def test_paths_and_layers_are_one_function_with_linear_blocks(small, readout):
     x, heads, _ = small
     omega = bpkr.attention_of(x, (heads[0], None, heads[2], None), causal=True)

@@ -30,7 +30,7 @@ def posed(T=0.1, *, outputs=None, examples=P, seed=11, width=10):
     return bpkr.Problem(xi, Y, heads=HEADS, width=width, temperature=T)
 
 
-@pytest.mark.parametrize("outputs", (None, 2))
+@pytest.mark.parametrize("outputs", (pytest.param(None, marks=pytest.mark.slow), 2))
 def test_the_action_is_that_of_all_examples(outputs):
     """E of an (n, n) kernel; a factor of the constant terms would show."""
     problem = posed(0.3, outputs=outputs)
@@ -117,7 +117,7 @@ def test_the_evidence_is_the_density_of_the_labels():
     assert abs(errors[0]) < 1e-2 and abs(errors[1]) < 0.2 * abs(errors[0]) + 1e-6
 
 
-@pytest.mark.parametrize("outputs", (None, 2))
+@pytest.mark.parametrize("outputs", (pytest.param(None, marks=pytest.mark.slow), 2))
 def test_the_law_has_the_density_of_all_labels(outputs):
     problem = posed(0.2, outputs=outputs)
     law = problem.law()
@@ -433,7 +433,7 @@ def duplicates(noise):
     return xi, kernels, Y
 
 
-@pytest.mark.parametrize("noise", (1e-9, 1e-7))
+@pytest.mark.parametrize("noise", (1e-9, pytest.param(1e-7, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("T", (1e-4, 1e-6))
 def test_kernels_of_near_duplicates_have_the_numbers_of_the_inputs(noise, T):
     """Inputs resolve what kernels round: examples of zeros let them be compressed."""
@@ -453,10 +453,10 @@ def test_kernels_of_near_duplicates_have_the_numbers_of_the_inputs(noise, T):
     (
         (True, 1e-9, 1e-8),
         (True, 1e-7, 1e-7),
-        (True, 1e-6, 1e-7),
+        pytest.param(True, 1e-6, 1e-7, marks=pytest.mark.slow),
         (False, 1e-9, 1e-10),
-        (False, 1e-10, 1e-12),
-        (False, 1e-8, 0.0),
+        pytest.param(False, 1e-10, 1e-12, marks=pytest.mark.slow),
+        pytest.param(False, 1e-8, 0.0, marks=pytest.mark.slow),
     ),
 )
 def test_a_refusal_names_the_lowest_temperature_that_works(given, noise, T):

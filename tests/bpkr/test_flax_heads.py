@@ -53,6 +53,9 @@ def losses(parameters, of_layer=attention):
     return (h**2).mean(axis=(1, 2))
 
 
+COMPILED = jax.jit(losses)
+
+
 def built_without(layer, head):
     """Parameters of a layer with one head less."""
     keep = np.delete(np.arange(HEADS[layer]), head)
@@ -67,8 +70,7 @@ def built_without(layer, head):
 
 
 def test_gates_on_kernels_are_networks_built_without_the_heads():
-    compiled = jax.jit(losses)
-    heads = bpkr.FlaxHeads(compiled, PARAMETERS)
+    heads = bpkr.FlaxHeads(COMPILED, PARAMETERS)
     assert heads.paths == ("blocks/layer_2", "blocks/layer_10")
     ablation = bpkr.ablate(heads, heads.counts)
     in_numpy = partial(attention, of=np)
@@ -81,7 +83,7 @@ def test_gates_on_kernels_are_networks_built_without_the_heads():
     shifted = [gates[1] + sign * e * np.eye(3)[2] for sign in (1, -1)]
     up, down = (heads((gates[0], shift)) for shift in shifted)
     np.testing.assert_allclose(slopes[1][:, 2], (up - down) / (2 * e), rtol=1e-6)
-    one = bpkr.FlaxHeads(compiled, PARAMETERS, ["blocks/layer_10"])
+    one = bpkr.FlaxHeads(COMPILED, PARAMETERS, ["blocks/layer_10"])
     np.testing.assert_allclose(
         one((np.array([1.0, 0, 1]),)), heads((gates[0], np.array([1.0, 0, 1])))
     )
@@ -97,7 +99,7 @@ KEPT = {  # mean losses of layers of Flax 0.12
 
 @pytest.mark.parametrize("gates", KEPT)
 def test_gated_losses_are_those_that_layers_of_flax_had(gates):
-    found = bpkr.FlaxHeads(losses, PARAMETERS)(
+    found = bpkr.FlaxHeads(COMPILED, PARAMETERS)(
         (np.array(gates[:2], float), np.array(gates[2:], float))
     )
     np.testing.assert_allclose(found.mean(), KEPT[gates], rtol=1e-9)

@@ -187,6 +187,7 @@ def test_only_trials_that_are_taken_have_their_derivatives_computed():
     assert len(tried) > len(taken) and taken == sorted(taken, reverse=True)
 
 
+@pytest.mark.slow
 def test_an_example_left_out_is_predicted_by_a_kernel_in_single_precision(monkeypatch):
     """Its error is of order one, and differs by more than double precision does."""
     problem = posed(P=12)

@@ -18,6 +18,7 @@ HEADS, SKIP = (2, 2), (0.7, -0.5)
 EACH = [(layer, head) for layer in range(2) for head in range(3)]  # skips first
 POSTERIOR = {"width": 9, "temperature": 0.5}
 INPUTS = jax.jit(partial(bpkr.attentioned_inputs, readout="mean", skip=SKIP))
+OUTPUTS = jax.jit(partial(bpkr.forward, readout="mean"))
 KEYS = jax.random.split(jax.random.key(0), 5)
 X = rng.normal(KEYS[0], (60, 5, 4))
 
@@ -43,7 +44,7 @@ def outputs(number, head=None):
         layer, left = head[0], np.array([2 - head[1]])
         V[layer], heads[layer] = V[layer][left], heads[layer][left]
     fewer = weights._replace(V=tuple(V), skip=tuple(skips))
-    return bpkr.forward(fewer, X, tuple(heads), readout="mean")
+    return OUTPUTS(fewer, X, tuple(heads))
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,7 @@ def test_levels_are_those_of_scipy_and_uniform_for_random_scores():
     assert few.explain().startswith("told from random orders: none of the scores")
 
 
+@pytest.mark.slow
 def test_errors_are_the_scatter_over_independent_sets_of_examples():
     """Of 300 sets; the bootstrap adds noise to noise, which pulls ranks together."""
     score = np.arange(12.0)

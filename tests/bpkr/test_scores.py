@@ -372,6 +372,7 @@ def test_what_does_not_fit_is_refused(problem, options, words):
     assert words in str(error.value)
 
 
+@pytest.mark.slow
 def test_without_a_saddle_point_the_temperature_that_works_is_named():
     """Pairs of examples that differ by 1e-9, with labels of their own."""
     g = np.random.default_rng(5)

@@ -176,7 +176,7 @@ def test_a_saddle_point_is_one_of_the_action_in_the_order_parameters(problem):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("N", (5, 9))
+@pytest.mark.parametrize("N", (5, pytest.param(9, marks=pytest.mark.slow)))
 def test_the_prior_of_the_law_is_that_of_networks(N):
     """Bounded functions of U_1, whose products have heavy tails; singular at N = 5."""
     draws = 40_000
