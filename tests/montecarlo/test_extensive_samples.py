@@ -70,6 +70,7 @@ def test_a_sample_is_that_of_its_plan():
     assert np.allclose(C, plan.sample(key).C, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_spins_and_theory_of_one_network_can_be_compared(sampled):
     """Both computed from Python: same network, ensemble, start and parameters."""
     theory = extensive.OrderParameters(

@@ -76,7 +76,8 @@ def spins(model, seed=0, law=None, **how):
     )
 
 
-@pytest.mark.parametrize("sign", [-1, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sign", [-1, 1])
 def test_spins_have_the_law_and_its_exponents(sign):
     """Mean squares and densities at 10^4 to 10^5 spins; corrections are N^-1/2."""
     sizes = [10**4, 4 * 10**4, 16 * 10**4]

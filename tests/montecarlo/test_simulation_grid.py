@@ -54,18 +54,22 @@ def written(tmp_path_factory):
 
 
 def test_python_and_a_study_give_the_same_numbers(written):
-    """And a theory from Python is compared with them."""
     path, computed = written
     layout.require_layout(computed, path)
     of_study = studies.run(studies.parse(STUDY))
     assert set(of_study.variables) == set(computed.variables)
     for name, values in of_study.variables.items():
         np.testing.assert_array_equal(computed[name], values, str(name))
+
+
+@pytest.mark.slow
+def test_a_theory_from_python_is_compared_with_them(written):
     theory = dmft.trajectories(NET, GRID, start, steps=6, noise=FILE.patterns)
-    verdict = comparison.compare(theory.compute(), computed).verdict
+    verdict = comparison.compare(theory.compute(), written[1]).verdict
     assert verdict.sizes == {"beta": 2}
 
 
+@pytest.mark.slow
 def test_a_point_of_a_list_is_simulated_as_a_value_of_beta_in_its_place(
     tmp_path, written
 ):
@@ -89,7 +93,8 @@ def test_a_point_of_a_list_is_simulated_as_a_value_of_beta_in_its_place(
         comparison.compare(xr.Dataset(attrs={"kind": "trajectory"}), listed)
 
 
-@pytest.mark.parametrize("redrawn", [None, pytest.param(0.5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("redrawn", [None, 0.5])
 def test_no_number_depends_on_how_many_blocks_a_call_has(redrawn):
     """The last of two calls is filled up."""
     grid = GRID | {"beta": [0.7, 1.0, 1.2]}
@@ -111,6 +116,7 @@ def test_other_simulations_are_refused_the_same_file(written):
             other.run(path)
 
 
+@pytest.mark.slow
 def test_entropy_production_is_an_average_of_every_run_of_a_file(tmp_path, monkeypatch):
     """The same as of one simulation, in one round of blocks or two."""
     monkeypatch.setattr(run_blocks, "SMALLEST", 24)  # runs of a block

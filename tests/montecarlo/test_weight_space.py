@@ -75,7 +75,7 @@ def networks():
     return x, heads, settings
 
 
-@pytest.mark.parametrize("outputs", ((), (3,)))
+@pytest.mark.parametrize("outputs", ((), pytest.param((3,), marks=pytest.mark.slow)))
 def test_contracted_paths_give_the_function_of_the_layers(outputs):
     x, heads, settings = networks()
     xi = jax.jit(bpkr.attentioned_inputs)(x, heads)
