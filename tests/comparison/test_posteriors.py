@@ -216,6 +216,7 @@ def test_the_distance_has_its_size_and_its_exponent(power):
     assert np.isnan(found.U_1_rms.sel(estimate="exact")).all()
 
 
+@pytest.mark.slow
 def test_the_noise_has_no_share_in_the_distance():
     """Six errors: their square is 36, and 37 with the variance of sampling.
 

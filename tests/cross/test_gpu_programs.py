@@ -80,6 +80,7 @@ def network():
     return file, dmft.network(file.patterns, context=file.context)
 
 
+@pytest.mark.slow
 def test_stages_of_a_diagram(programs):
     file, net = network()
     params = dmft.parameters(np.linspace(1, 2, 8), file.gamma, file.epsilon)
@@ -101,6 +102,7 @@ def test_exponents():
     assert program.platforms == ("cuda",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["spins", "collapsed"])
 def test_simulations(programs, method):
     programs(run_blocks, "_stretch")
@@ -138,7 +140,9 @@ def test_saddle_points(programs):
     assert programs.names == ["_newton"]
 
 
-@pytest.mark.parametrize("method", ["weights", "langevin"])
+@pytest.mark.parametrize(
+    "method", ["weights", pytest.param("langevin", marks=pytest.mark.slow)]
+)
 def test_sampling_of_weights(monkeypatch, method):
     """Without diffrax's checks of arguments, a callback that a GPU can make."""
     pytest.importorskip("numpyro")

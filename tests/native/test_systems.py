@@ -66,7 +66,7 @@ def network(name):
     return net, numbers, dmft.from_row(net, dmft.parameters(**numbers), 0)
 
 
-@pytest.mark.parametrize("name", ["poclopez-pe2", "poclopez-pe5", "random-c32"])
+@pytest.mark.parametrize("name", ["poclopez-pe2", pytest.param("poclopez-pe5", marks=pytest.mark.slow), "random-c32"])
 def test_networks_are_made_of_known_operations(name):
     net, numbers, start = network(name)
     point = side_by_side((start, dmft.parameters(**numbers)))
@@ -92,7 +92,10 @@ def growing_patterns():
     return extensive.system(net, ensemble), start, given
 
 
-@pytest.mark.parametrize("made", [redrawn, once_in_a_period, growing_patterns])
+@pytest.mark.parametrize(
+    "made",
+    [redrawn, once_in_a_period, pytest.param(growing_patterns, marks=pytest.mark.slow)],
+)
 def test_other_theories_of_a_network_too(made):
     system, state, params = made()
     assert without_rule(system, *side_by_side((state, params))) == set()
@@ -184,12 +187,20 @@ def test_every_system_of_the_reference_table_is_looked_at():
 
 
 SHIPPED = sorted((ROOT / "simulations" / "systems").glob("*.toml"))
+# Of further networks, and of maps and flows that are looked at above.
+SLOW = {
+    "noisy_attention",
+    "equiangular_attention",
+    "repulsive_attention",
+    "henon_basins",
+    "lorenz",
+}
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, marks=[pytest.mark.slow] * (path.stem == "noisy_attention"))
+        pytest.param(path, marks=[pytest.mark.slow] * (path.stem in SLOW))
         for path in SHIPPED
     ],
     ids=lambda path: path.stem,
