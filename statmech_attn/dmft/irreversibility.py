@@ -269,9 +269,9 @@ def read_token(net: Network, params: Parameters, state: State, past: Past, means
         >>> net = dmft.network(file.patterns, context=file.context)
         >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
         >>> state = dmft.from_checkpoint(net, params, file)
-        >>> past = dmft.no_past(net, state)
+        >>> past, turn = dmft.no_past(net, state), jax.jit(read_token)
         >>> for _ in range(5):
-        ...     (state, past), rate = read_token(net, params, state, past)
+        ...     (state, past), rate = turn(net, params, state, past)
         >>> bool(rate > 0)
         True
     """

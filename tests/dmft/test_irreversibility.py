@@ -142,6 +142,7 @@ def test_rates_of_the_map_are_divergences_of_paths(redrawn):
     assert float(result.mean) == pytest.approx(float(result.tokens.mean()), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_published_network_has_the_rates_of_another_program():
     """Tokens 12 000 to 24 000; in chaos the rates of two windows differ by chance."""
     net, params, start = published(BETAS)

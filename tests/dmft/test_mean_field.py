@@ -187,7 +187,12 @@ def test_clock_has_the_period_of_the_context_only_when_it_acts():
 
 
 @pytest.mark.parametrize(
-    ("context", "n_patterns"), ((1, 1), (1, 6), (3, 3), (8, 1), (8, 6))
+    ("context", "n_patterns"),
+    (
+        (1, 1),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 6), (3, 3), (8, 1))),
+        (8, 6),
+    ),
 )
 def test_attention_stays_within_the_largest_value_overlap(n_patterns, context):
     p = dmft.random_segments(

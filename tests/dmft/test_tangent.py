@@ -21,7 +21,11 @@ def by_age(state, context, n_patterns):
 
 @pytest.mark.parametrize(
     ("context", "n_patterns"),
-    [(1, 1), (2, 3), pytest.param(5, 2, marks=pytest.mark.slow)],
+    [
+        pytest.param(1, 1, marks=pytest.mark.slow),
+        (2, 3),
+        pytest.param(5, 2, marks=pytest.mark.slow),
+    ],
 )
 def test_structured_push_is_the_jacobian_of_the_map(context, n_patterns):
     p = dmft.random_segments(
