@@ -71,6 +71,7 @@ EXAMPLES = {
     "statmech_attn.montecarlo.finite_size.FiniteSizes",
     "statmech_attn.montecarlo.langevin.langevin",
     "statmech_attn.montecarlo.nuts.nuts",
+    "statmech_attn.montecarlo.posteriors.Posteriors",
     "statmech_attn.montecarlo.simulation.simulate",
     "statmech_attn.montecarlo.weight_sampling.sample_weights",
     "statmech_attn.studies.files.running.work",

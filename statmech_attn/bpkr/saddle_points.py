@@ -119,7 +119,7 @@ class SaddlePoints(TaskPoints):
     Example:
         >>> import jax
         >>> jax.config.update("jax_enable_x64", True)
-        >>> xi = jax.random.normal(jax.random.key(0), (30, 3, 1))
+        >>> xi = jax.random.normal(jax.random.key(0), (30, 1, 1))
         >>> train, test = zip(*[(x[:20], x[20:]) for x in (xi, xi[:, 0, 0])])
         >>> task = Learning(*train, *test, (1,))
         >>> points = SaddlePoints(task, Grid([9, 30], [0.1, 1.0]))

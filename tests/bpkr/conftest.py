@@ -21,6 +21,12 @@ def small():
 
 
 @pytest.fixture(scope="session")
+def small_inputs(small):
+    """Attentioned inputs of `small`."""
+    return jax.jit(bpkr.attentioned_inputs)(*small[:2])
+
+
+@pytest.fixture(scope="session")
 def chains():
     """The published four-path task, one draw: xi, y, test xi, test y."""
     keys = jax.random.split(jax.random.key(0), 3)

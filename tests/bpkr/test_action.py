@@ -40,7 +40,7 @@ def random_problem(seed, outputs=1, **given):
 
 
 def test_entropies_at_the_gp_limit_are_the_sizes():
-    for heads, total in (((2, 2), 7), ((2, 3), 10), ((3, 2, 2), 12 + 4 + 2 + 1)):
+    for heads, total in (((2, 3), 10), ((3, 2, 2), 12 + 4 + 2 + 1)):
         L = len(heads)
         U, U_a = bpkr.gaussian_process_limit(heads, np.ones(L + 2))
         of_layers = jax.jit(partial(bpkr.entropies, heads=heads))
@@ -189,11 +189,13 @@ def test_the_newton_hessian_is_that_of_jax(form, outputs, chart, factors_of):
     problem = random_problem(7, outputs, form=form)
     U, U_a = random_order_parameters(8, HEADS, outputs)
     point = chart(factors_of(U, U_a, HEADS))
-    f = lambda point: saddle.action_at(problem, point)
+    slope = jax.value_and_grad(lambda point: saddle.action_at(problem, point))
 
     @jax.jit
     def both(point):
-        of_jax = f(point), jax.grad(f)(point), jax.hessian(f)(point)
+        columns = jax.vmap(lambda along: jax.jvp(slope, (point,), (along,)))
+        (value, gradient), (_, hessian) = columns(jnp.eye(len(point)))
+        of_jax = value[0], gradient[0], hessian
         return saddle.derivatives(problem, point), of_jax
 
     (value, gradient, hessian), exact = jax.tree.map(np.asarray, both(point))

@@ -343,7 +343,9 @@ def test_ill_conditioned_kernels_are_solved_in_their_eigenvectors(T):
 
 
 @pytest.mark.parametrize("noise", (2.0**-30, 2.0**-24, 2.0**-17))
-@pytest.mark.parametrize("T", (1e-2, 1e-4, 1e-6, 1e-8))
+@pytest.mark.parametrize(
+    "T", (1e-2, *(pytest.param(T, marks=pytest.mark.slow) for T in (1e-4, 1e-6)), 1e-8)
+)
 def test_near_duplicates_are_solved_to_rounding(noise, T):
     """Rows of a Hadamard matrix, once as they are and once with a little of another.
 

@@ -14,19 +14,16 @@ HEADS = (2, 1, 2)
 
 
 @pytest.fixture(scope="module")
-def data(small):
-    x, heads, y = small
-    xi = bpkr.attentioned_inputs(x, heads)
+def data(small, small_inputs):
+    xi, y = small_inputs, small[-1]
     return xi[:7], y[:7], xi[7:]
 
 
 @pytest.fixture(scope="module")
-def solved(small):
+def solved(small, small_inputs):
     """A problem of other tests with its saddle point, and some of its inputs."""
-    x, heads, y = small
-    xi = bpkr.attentioned_inputs(x, heads)
-    problem = posed(xi, y)
-    return problem, problem.solve(), xi[7:]
+    problem = posed(small_inputs, small[-1])
+    return problem, problem.solve(), small_inputs[7:]
 
 
 def posed(xi, y, variance=1.0, heads=HEADS, temperature=T):

@@ -121,7 +121,9 @@ def test_query_heads_in_a_row_share_a_key_head():
     assert not shared.key_bias.any()
 
 
-@pytest.mark.parametrize("rotary", ("halves", "pairs"))
+@pytest.mark.parametrize(
+    "rotary", (pytest.param("halves", marks=pytest.mark.slow), "pairs")
+)
 def test_rotary_scores_depend_on_the_distance_of_tokens_alone(rotary):
     """As complex numbers: k* q exp(i theta (t - s)), theta = base^(-2 j / G)."""
     size = 4

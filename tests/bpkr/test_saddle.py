@@ -20,10 +20,9 @@ ONE_INPUT = np.array([[[1.0], [2.0]]])
 
 
 @pytest.fixture(scope="module")
-def problem(small):
-    x, heads, y = small
-    xi = bpkr.attentioned_inputs(x, heads)
-    return Problem(xi, y, heads=heads, width=5, temperature=0.1)
+def problem(small, small_inputs):
+    _, heads, y = small
+    return Problem(small_inputs, y, heads=heads, width=5, temperature=0.1)
 
 
 def changed(problem, **given):

@@ -73,6 +73,7 @@ def test_spins_have_the_rate_of_the_map_and_a_bias_like_one_over_n(both):
     assert np.isnan(compared.bias_slope[1])
 
 
+@pytest.mark.slow
 def test_a_rate_that_is_off_by_a_tenth_is_seen(both):
     theory, sampled = both
     wrong = theory.__class__(1.1 * theory.mean, *list(vars(theory).values())[1:])
@@ -92,8 +93,17 @@ def test_an_error_of_the_map_is_no_bias_of_spins():
     assert VERDICTS[found["verdict"][1]] == "agrees"
 
 
-def test_a_data_set_is_compared_as_its_simulations(both):
-    theory, sampled = both
+@pytest.fixture(scope="module")
+def few():
+    """As few runs and tokens as in other tests, with which the program is shared."""
+    file, net, params, start = published(np.array([1.2, 1.4]))
+    theory = dmft.entropy_production(net, params, start, steps=64)
+    how = dict(n_spins=[300, 999], runs=20, steps=2, transient=0)
+    return theory, spins(net, file.patterns, params, start, **how)
+
+
+def test_a_data_set_is_compared_as_its_simulations(few):
+    theory, sampled = few
     dataset = montecarlo.monte_carlo_dataset(sampled, [1.2, 1.4])
     xr.testing.assert_identical(
         comparison.compare_entropy_production(theory, dataset),
@@ -201,8 +211,8 @@ def test_a_run_without_a_token_that_has_a_rate_is_refused():
         )
 
 
-def test_simulations_without_rates_are_refused(both):
-    theory, sampled = both
+def test_simulations_without_rates_are_refused(few):
+    theory, sampled = few
     averages = sampled[0].averages._replace(entropy_production=None)
     without = [sampled[0]._replace(averages=averages)]
     for given in (without, montecarlo.monte_carlo_dataset(without, [1.2, 1.4])):
@@ -210,8 +220,8 @@ def test_simulations_without_rates_are_refused(both):
             comparison.compare_entropy_production(theory, given)
 
 
-def test_rates_of_other_points_are_refused(both):
-    _, sampled = both
+def test_rates_of_other_points_are_refused(few):
+    _, sampled = few
     _, net, params, start = published(1.2)
     theory = dmft.entropy_production(net, params, start, steps=64)
     with pytest.raises(ValueError, match="batch shape"):

@@ -135,8 +135,11 @@ def posed():
 
 
 def test_saddle_points(programs):
+    """Of two paths, as in an example of `bpkr.scores`."""
     programs(saddle, "_newton")
-    assert posed().solve().converged
+    xi, Y = np.array([[[1.0, 0.0]], [[-2.0, 0.0]]]), np.array([1.0, -1.0])
+    problem = bpkr.Problem(xi, Y, heads=(2,), width=5, temperature=0.1)
+    assert problem.solve().converged
     assert programs.names == ["_newton"]
 
 

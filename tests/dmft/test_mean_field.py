@@ -134,6 +134,7 @@ def test_published_checkpoint_is_near_the_orbit_at_small_beta_window():
     assert int(state.clock) == 3
 
 
+@pytest.mark.slow
 def test_batches_of_any_shape_give_the_numbers_of_single_points():
     file = dmft.load("poclopez-pe2")
     net = dmft.network(file.patterns, context=4)

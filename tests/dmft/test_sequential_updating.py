@@ -80,6 +80,7 @@ def test_tangent_columns_are_differences_of_neighbouring_orbits():
         np.testing.assert_allclose(column, (there - back) / (2 * step), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_noise_of_the_first_token_is_that_of_spins_redrawn_or_copied():
     """A spin x has the mean e = (1 - Delta) x + Delta tanh h and variance 1 - e^2."""
     redrawn = np.array([0.25, 1.0])

@@ -144,12 +144,10 @@ def test_no_bit_depends_on_the_chunks(tmp_path):
     """Nor on whether a file was there; another key has other numbers."""
     how = {"distances": [0.0, 1.0], "runs": 64, "samples": 10}
     how |= {"duration": 2.0, "warmup": 1.0}
-    points = lambda seed=0: spins(little(), seed, n_spins=[1000, 10**4], **how)
-    whole = points().compute()
-    for count in (1, 3):
-        path = tmp_path / f"{count}.h5"
-        cut = points().run(path, points_per_chunk=count)
-        assert cut.drop_attrs().identical(whole.drop_attrs())
+    points = lambda seed=0: spins(little(), seed, n_spins=[1000], **how)
+    whole, path = points().compute(), tmp_path / "points.h5"
+    cut = points().run(path, points_per_chunk=1)
+    assert cut.drop_attrs().identical(whole.drop_attrs())
     again = points().run(path)
     np.testing.assert_array_equal(again.density, whole.density)
     other = points(1).compute()

@@ -160,6 +160,7 @@ def difference(one, other):
     return max(float(np.max(np.abs(np.asarray(a, float) - b))) for a, b in pairs)
 
 
+@pytest.mark.slow
 def test_a_step_of_the_network_is_that_of_jax(points, advance):
     net, (params, state) = points
     after = advance[8](net, params, state, np.array(1))

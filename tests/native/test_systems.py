@@ -159,7 +159,7 @@ def test_returns_to_a_section_too():
     assert without_rule(plane, side_by_side(np.ones(3)), None) == set()
 
 
-@pytest.mark.parametrize("window", [0.0, 4.0])
+@pytest.mark.parametrize("window", [0.0, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_of_a_network_in_continuous_time_too(window):
     net, numbers, _ = network("poclopez-pe2")
     state = net.output[0]
