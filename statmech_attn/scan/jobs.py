@@ -427,6 +427,6 @@ def _changed_inputs(stored: storage.Info, inputs: Mapping[str, str]) -> str:
 def _require_inputs(stored: storage.Info, inputs: Mapping[str, str]) -> None:
     if changed := _changed_inputs(stored, inputs):
         raise StorageError(
-            f"{stored.path}: was computed with another {changed}; choose another output, "
-            "or pass --overwrite."
+            f"{stored.path}: was computed with another {changed}; choose another "
+            "output, or pass --overwrite."
         )

@@ -118,7 +118,9 @@ def test_activation_kernels_are_means_over_random_weights(activation, data):
     np.testing.assert_allclose(cross.own, own[:, :, [0], [0]], rtol=1e-14)
 
 
-@pytest.mark.parametrize("activation", ["relu", pytest.param("erf", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "activation", ["relu", pytest.param("erf", marks=pytest.mark.slow)]
+)
 def test_weight_space_has_the_nonlinear_network(activation, data):
     """f of whitened weights, layer by layer in numpy."""
     xi, Y, xi_test = data

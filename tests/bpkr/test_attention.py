@@ -8,7 +8,15 @@ from statmech_attn import bpkr
 from statmech_attn.batches import rng
 
 
-@pytest.mark.parametrize("readout", ("first", "last", "mean", 2, -2))
+@pytest.mark.parametrize(
+    "readout",
+    (
+        *(pytest.param(r, marks=pytest.mark.slow) for r in ("first", "last")),
+        "mean",
+        2,
+        -2,
+    ),
+)
 @pytest.mark.parametrize("outputs", (None, 3))
 def test_paths_and_layers_are_one_function(small, readout, outputs):
     x, heads, _ = small

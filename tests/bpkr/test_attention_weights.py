@@ -10,9 +10,6 @@ import pytest
 from statmech_attn import bpkr
 
 
-READOUTS = ("first", "last", "mean", 2)
-
-
 def softmax(scores, axis):
     weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
     return weights / weights.sum(axis=axis, keepdims=True)
@@ -23,7 +20,10 @@ def random():
     return np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("readout", READOUTS)
+@pytest.mark.parametrize(
+    "readout",
+    (*(pytest.param(r, marks=pytest.mark.slow) for r in ("first", "last")), "mean", 2),
+)
 def test_arrays_of_heads_give_what_the_heads_give(small, readout):
     x, heads, _ = small
     xi = bpkr.attended(x, bpkr.attention_of(x, heads), readout=readout)
@@ -55,7 +55,9 @@ def test_a_causal_mask_by_hand(random):
     np.testing.assert_allclose(omega.layers[0][0], by_hand, rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize("readout", ("first", "last", "mean"))
+@pytest.mark.parametrize(
+    "readout", ("first", pytest.param("last", marks=pytest.mark.slow), "mean")
+)
 def test_padding_changes_nothing(random, readout):
     """Sequences of different lengths, padded on either side, and each for itself."""
     lengths, tokens = (2, 5, 2), 6

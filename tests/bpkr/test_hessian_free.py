@@ -53,8 +53,15 @@ def of_values(f):
     return evaluated
 
 
-@pytest.mark.parametrize("outputs", (None, 2))
-@pytest.mark.parametrize("slab", (1, 10**9))
+@pytest.mark.parametrize(
+    ("outputs", "slab"),
+    (
+        (2, 1),
+        (None, 10**9),
+        pytest.param(None, 1, marks=pytest.mark.slow),
+        pytest.param(2, 10**9, marks=pytest.mark.slow),
+    ),
+)
 def test_energy_and_slope_are_those_of_the_whole_kernel(outputs, slab, monkeypatch):
     monkeypatch.setattr(hessian_free, "SLAB", slab)
     problem = posed(outputs=outputs)

@@ -170,7 +170,7 @@ def test_two_times_are_summed_like_overlaps(solved):
     assert {comparison.VERDICTS[c] for c in found.verdict.values} == {"differs"}
 
 
-@pytest.mark.parametrize("error", [0.05, -0.05])
+@pytest.mark.parametrize("error", [0.05, pytest.param(-0.05, marks=pytest.mark.slow)])
 def test_a_wrong_alpha_is_found_and_measured(solved, error):
     """The theory of alpha (1 + error) under the name of alpha, to second order."""
     off = theory(alpha=[0.1 * (1 + error), 0.3 * (1 + error)])

@@ -62,7 +62,9 @@ def of_tokens(net, params, state, means):
     return jax.lax.scan(turn, (state, no_past(net, state)), means)[1]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(s, marks=pytest.mark.slow) for s in (2, 3))]
+)
 @pytest.mark.parametrize("context", [1, 2, 3])
 def test_rates_of_sampled_tokens_are_logarithms_of_probabilities(seed, context):
     net, params = random_network(seed, context=context)
@@ -285,9 +287,7 @@ def test_trajectories_have_the_rate_of_every_token():
     assert (expected > 1e-6).all()
 
 
-@pytest.mark.parametrize(
-    "redrawn", [pytest.param(None, marks=pytest.mark.slow), 0.5]
-)
+@pytest.mark.parametrize("redrawn", [pytest.param(None, marks=pytest.mark.slow), 0.5])
 def test_the_rate_of_a_token_does_not_depend_on_where_reading_begins(redrawn):
     """The first token after a state was copied from those of the state, too."""
     net, params = random_network(2, redrawn=redrawn)

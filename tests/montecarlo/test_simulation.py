@@ -150,7 +150,9 @@ def test_runs_points_and_keys_are_independent():
     assert np.abs([*correlation, neighbours]).max() < 4.3 / np.sqrt(2000)  # 7 at 1e-4
 
 
-@pytest.mark.parametrize("method", ["collapsed", pytest.param("spins", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method", ["collapsed", pytest.param("spins", marks=pytest.mark.slow)]
+)
 def test_statistics_are_those_of_the_trajectories(method):
     result = run(
         method,

@@ -66,7 +66,14 @@ def network(name):
     return net, numbers, dmft.from_row(net, dmft.parameters(**numbers), 0)
 
 
-@pytest.mark.parametrize("name", ["poclopez-pe2", pytest.param("poclopez-pe5", marks=pytest.mark.slow), "random-c32"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "poclopez-pe2",
+        pytest.param("poclopez-pe5", marks=pytest.mark.slow),
+        "random-c32",
+    ],
+)
 def test_networks_are_made_of_known_operations(name):
     net, numbers, start = network(name)
     point = side_by_side((start, dmft.parameters(**numbers)))
@@ -132,13 +139,34 @@ FIELDS = {
 DRIVEN = {"ueda": 2, "duffing": 2}
 
 
-@pytest.mark.parametrize("name", MAPS)
+POLYNOMIALS = {
+    "henon",
+    "delayed_logistic",
+    "tinkerbell",
+    "burgers",
+    "holmes",
+    "coupled_logistic",
+    "rossler",
+    "hyper_rossler",
+    "quadratic_jerk",
+    "halvorsen",
+    "henon_heiles",
+}
+
+
+def named(names):
+    """Names of systems; of polynomials without others the first map and flow do."""
+    slow = lambda name: [pytest.mark.slow] * (name in POLYNOMIALS)
+    return [pytest.param(name, marks=slow(name)) for name in names]
+
+
+@pytest.mark.parametrize("name", named(MAPS))
 def test_maps_of_the_reference_table_are_made_of_known_operations(name):
     state = np.array(0.3 if name in OF_A_NUMBER else [0.1, 0.2])
     assert without_rule(MAPS[name], side_by_side(state), None) == set()
 
 
-@pytest.mark.parametrize("name", [*FIELDS, *DRIVEN])
+@pytest.mark.parametrize("name", named([*FIELDS, *DRIVEN]))
 def test_flows_of_the_reference_table_too(name):
     field, state = (
         getattr(systems, name),

@@ -157,7 +157,7 @@ def test_what_does_not_fit_is_one_line(example, load, change, options, words):
 
 
 @pytest.fixture(scope="module")
-def of_many_paths(tmp_path_factory):
+def of_many_paths():
     """Two layers of two heads, of which one path tells the label, and the best."""
     random = np.random.default_rng(8)
     x = random.normal(size=(400, 3, 5))
@@ -168,25 +168,32 @@ def of_many_paths(tmp_path_factory):
         hidden.append(read)
     arrays = {f"attention_{layer}": omega for layer, omega in enumerate(attention, 1)}
     arrays |= {"x": x, "Y": np.sign(read[:, 0, -1])}
-    np.savez(path := tmp_path_factory.mktemp("paths") / "mine.npz", **arrays)
-    whole = trained_arrays.load_scored(path).problem(temperature=0.1).solve()
+    return arrays, {"hidden_2": hidden[1]}
+
+
+BEST = ["1.2", "2.1"]  # heads of the path that tells the label
+
+
+@pytest.mark.slow
+def test_the_whole_theory_scores_the_heads_that_tell_the_label_best(
+    of_many_paths, load
+):
+    whole = load(of_many_paths[0]).problem(temperature=0.1).solve()
     scores = enumerate(whole.head_scores(), 1)
-    best = [f"{layer}.{1 + int(s.argmax())}" for layer, s in scores]
-    return arrays, {"hidden_2": hidden[1]}, best
+    assert [f"{layer}.{1 + int(s.argmax())}" for layer, s in scores] == BEST
 
 
 @pytest.mark.parametrize("with_states", (False, True))
 def test_heads_of_too_many_paths_are_chosen_as_the_whole_theory_does(
     of_many_paths, load, with_states
 ):
-    """As many as memory has room for; the best of a layer are those of all paths."""
-    arrays, states, best = of_many_paths
-    assert best == ["1.2", "2.1"]
+    """As many as memory has room for, with the best of every layer."""
+    arrays, states = of_many_paths
     limit = 3 * 2**15
     assert bpkr.most_paths(400, 3, 1, limit) == 3
     with pytest.warns(UserWarning, match="4 attention paths with 400 examples") as said:
         some = load(arrays | (states if with_states else {}), memory_limit=limit)
-    assert set(best) <= set(some.names) and np.prod(some.heads) == 2
+    assert set(BEST) <= set(some.names) and np.prod(some.heads) == 2
     assert ", ".join(some.names) in str(said[0].message)
     assert len(some.alone) == (2 if with_states else 0)
     again = load(arrays, heads=some.names)

@@ -50,7 +50,13 @@ GRIDS = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("saddles", marks=pytest.mark.slow), *(x for x in GRIDS if x != "saddles")]
+    "name",
+    [
+        "networks",
+        "posteriors",
+        "selection",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("saddles", "curves")),
+    ],
 )
 def test_a_file_from_python_is_a_whole_one_of_its_kind(task, tmp_path, name):
     """With the numbers of memory; the same call reads it, another one is refused."""

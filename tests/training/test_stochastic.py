@@ -1,6 +1,7 @@
 """Minibatches: learning, its records, its ends, and that it goes on after a kill."""
 
 from dataclasses import replace
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -129,10 +130,14 @@ def test_a_step_takes_the_gradient_of_all_its_tasks(monkeypatch):
     network = initial(jax.random.key(0), gain=3**0.5, **sizes)
     several = StochasticTrainer(CHOICES, patches, network, jax.random.key(5))
     assert CHOICES.batch == 4 * several._piece
-    chosen = one_shot.choose(KEY, n_classes=40, n_drawings=6, examples=CHOICES.batch)
+    sizes = {"n_classes": 40, "n_drawings": 6, "examples": CHOICES.batch}
+    chosen = jax.jit(partial(one_shot.choose, **sizes))(KEY)
     loss, gradient = jax.jit(several._gradient)(patches, network, chosen)
-    x, y = one_shot.sequences(jnp.tile(patches.train, 3), chosen, codes)
-    whole = lambda network: ((outputs(network, x) - y) ** 2).mean()
+
+    def whole(network):
+        x, y = one_shot.sequences(jnp.tile(patches.train, 3), chosen, codes)
+        return ((outputs(network, x) - y) ** 2).mean()
+
     expected_loss, expected = jax.jit(jax.value_and_grad(whole))(network)
     assert float(loss) == pytest.approx(float(expected_loss), rel=1e-6)
     for part, exact in zip(*map(jax.tree.leaves, (gradient, expected)), strict=True):
