@@ -454,7 +454,7 @@ def test_kernels_of_near_duplicates_have_the_numbers_of_the_inputs(noise, T):
     "given, noise, T",
     (
         (True, 1e-9, 1e-8),
-        (True, 1e-7, 1e-7),
+        pytest.param(True, 1e-7, 1e-7, marks=pytest.mark.slow),
         pytest.param(True, 1e-6, 1e-7, marks=pytest.mark.slow),
         (False, 1e-9, 1e-10),
         pytest.param(False, 1e-10, 1e-12, marks=pytest.mark.slow),

@@ -266,6 +266,7 @@ def test_scans_without_exponents_or_by_request_have_no_rate():
         assert not [name for name in scan if "entropy" in str(name)]
 
 
+@pytest.mark.slow
 def test_trajectories_have_the_rate_of_every_token():
     net, params, _ = published(1.28)
     grid = {"beta": [1.28, 1.4], "gamma": params.gamma, "epsilon": params.epsilon}

@@ -25,14 +25,9 @@ def partly(net, histories):
     return problem, histories.summed(problem, net.output[0], steps=3, nodes=14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "ensemble",
-    [
-        extensive.cycle(),
-        pytest.param(
-            extensive.correlated(oq=0.5, vk=0.4, qk=0.2), marks=pytest.mark.slow
-        ),
-    ],
+    "ensemble", [extensive.cycle(), extensive.correlated(oq=0.5, vk=0.4, qk=0.2)]
 )
 def test_histories_agree_with_the_closed_recursion(net, ensemble, histories):
     problem = problem_of(net, ensemble)
