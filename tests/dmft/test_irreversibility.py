@@ -79,21 +79,26 @@ def test_rates_of_sampled_tokens_are_logarithms_of_probabilities(seed, context):
 
 
 @pytest.mark.parametrize(
-    ("seed", "context"), [(1, 1), (2, 2), pytest.param(3, 2, marks=pytest.mark.slow)]
+    ("seed", "context", "n_sites"),
+    [
+        (1, 1, 3),
+        (2, 2, 2),
+        *(pytest.param(s, 2, 3, marks=pytest.mark.slow) for s in (2, 3)),
+    ],
 )
-def test_the_integral_fluctuation_theorem_holds(seed, context):
-    """<exp(-Sigma)> = 1 over all paths of C + 2 tokens of three spins.
+def test_the_integral_fluctuation_theorem_holds(seed, context, n_sites):
+    """<exp(-Sigma)> = 1 over all paths of C + 2 tokens of a few spins.
 
     Sigma is of the two tokens that either direction draws from a uniform window.
     """
-    net, params = random_network(seed, context=context)
-    total, tokens = 0.0, list(itertools.product([-1.0, 1.0], repeat=3))
+    net, params = random_network(seed, context=context, n_sites=n_sites)
+    total, tokens = 0.0, list(itertools.product([-1.0, 1.0], repeat=n_sites))
     for path in itertools.product(tokens, repeat=context + 2):
         means = np.array(path)
         forwards, backwards = fields(net, params, means)
         there = log_probability(means, forwards)[context:].sum()
         back = log_probability(means, backwards)[:2].sum()
-        total += 0.5 ** (3 * context) * np.exp(there) * np.exp(back - there)
+        total += 0.5 ** (n_sites * context) * np.exp(there) * np.exp(back - there)
     assert total == pytest.approx(1, abs=1e-12)
 
 
