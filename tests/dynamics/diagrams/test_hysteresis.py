@@ -43,24 +43,9 @@ def test_sweeps_of_a_map_of_ones_own_differ_between_its_folds(wells):
         samples = compared[f"strobe_{way}"][inside]
         assert np.abs(samples - points[:, None]).max() < 1e-9
     assert np.abs(compared.distance[inside] - (upper - lower)).max() < 1e-9
+    words = "displayed coordinate at the clock's phase 0, swept up"
+    assert compared.strobe_up.attrs["long_name"] == words
     assert compared.slope == 1.0 and compared.force.attrs == wells[0].force.attrs
-
-
-def test_samples_are_labelled_as_those_of_their_scan(wells):
-    """Not as those of the network, whatever the scan shows."""
-    strobe = {"long_name": "position, stroboscopic", "units": "m", "symbol": "X"}
-    named = [scan.assign(strobe=scan.strobe.assign_attrs(strobe)) for scan in wells]
-    for sweeps, words, symbol in (
-        (wells, "displayed coordinate at the clock's phase 0", "x"),
-        (named, "position, stroboscopic", "X"),
-    ):
-        compared = compare_sweeps(*sweeps)
-        for way in ("up", "down"):
-            attributes = compared[f"strobe_{way}"].attrs
-            assert attributes["long_name"] == f"{words}, swept {way}"
-            assert attributes["symbol"] == symbol
-    samples, _, distance = dict(plotting.pictures(compared))["hysteresis"].axes
-    assert (samples.get_ylabel(), distance.get_xlabel()) == ("$X$", "force")
 
 
 @pytest.mark.slow
@@ -135,6 +120,31 @@ def test_one_cycle_sampled_at_two_phases_is_no_hysteresis(q, samples):
     assert not compare_sweeps(up, down).differ.any()
     other = swept("down", 10 + 1.1 * seen[1], 4 * q)
     assert compare_sweeps(up, other).differ.all()
+
+
+def test_samples_are_labelled_as_those_of_their_scan():
+    """Not as those of the network, whatever the scan shows."""
+    of_own = {"kind": "diagram", "unit": "step", "clock_period": 1}
+    sweeps = [
+        swept(way, np.zeros(4), 4)
+        .rename(beta="force")
+        .drop_attrs(deep=False)
+        .assign_attrs(of_own, direction=way)
+        for way in ("up", "down")
+    ]
+    for words, symbol in (
+        ("displayed coordinate at the clock's phase 0", "x"),
+        ("position, stroboscopic", "X"),
+    ):
+        shown = {"long_name": words, "units": "m", "symbol": symbol}
+        scans = [scan.assign(strobe=scan.strobe.assign_attrs(shown)) for scan in sweeps]
+        compared = compare_sweeps(*scans)
+        for way in ("up", "down"):
+            attributes = compared[f"strobe_{way}"].attrs
+            assert attributes["long_name"] == f"{words}, swept {way}"
+            assert attributes["symbol"] == symbol
+    samples, _, distance = dict(plotting.pictures(compared))["hysteresis"].axes
+    assert (samples.get_ylabel(), distance.get_xlabel()) == ("$X$", "force")
 
 
 def test_only_the_two_directions_of_one_sweep_are_compared():
