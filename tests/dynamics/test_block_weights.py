@@ -135,6 +135,15 @@ def test_blocks_are_layers_of_flax():
     np.testing.assert_allclose(expected[1, :3], OF_FLAX, rtol=1e-9)
 
 
+def test_norms_after_the_branches_are_parts_and_are_counted():
+    layer = partial(transformer_block, ARRAYS, norm=layer_norm, post=True)
+    parts = ("head 1", "head 2", "bias", "norm 1", "mlp", "norm 2")
+    assert looped(layer()).step.parts == parts
+    two = looped([*layer(prefix="1 "), *layer(prefix="2 ")])
+    assert two.step.parts[-3:] == ("norm 3", "2 mlp", "norm 4")
+
+
+@pytest.mark.slow
 def test_shares_of_a_block_with_norms_after_the_branches_add_up():
     """Norms are parts like branches, and a bias has no share."""
     layer = partial(transformer_block, ARRAYS, norm=layer_norm, post=True)
@@ -143,8 +152,6 @@ def test_shares_of_a_block_with_norms_after_the_branches_add_up():
     assert [*shares] == ["head 1", "head 2", "bias", "norm 1", "mlp", "norm 2"]
     assert shares["bias"] == 0.0 != shares["norm 1"]
     assert abs(growth.shares.sum() - growth.exponent) < 1e-12
-    two = looped([*layer(prefix="1 "), *layer(prefix="2 ")])
-    assert two.step.parts[-3:] == ("norm 3", "2 mlp", "norm 4")
 
 
 def without(*names):
