@@ -82,6 +82,7 @@ def test_numbers_do_not_depend_on_the_order_of_the_values_in_the_file():
         assert mixed.sortby("r").attractor.equals(in_order.attractor)
 
 
+@pytest.mark.slow
 def test_how_far_attractors_may_move_is_part_of_the_extent_of_all_points():
     """At +-sqrt(r - 1), which are 2 sqrt(0.3) apart at most."""
     step = lambda x, p: p["r"] * x - p["s"] * x**3 + p["t"]

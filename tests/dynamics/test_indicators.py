@@ -303,6 +303,7 @@ def test_cramer_function_of_the_skew_tent():
     assert np.abs(rates - exact)[seen].max() < np.log(n) / n
 
 
+@pytest.mark.slow
 def test_growth_of_the_logistic_map_does_not_diffuse():
     r"""ln|f^n'| = n ln 2 + g(x_n) - g(x_0): n^2 Var = 2 Var ln|sin| = pi^2/6."""
     found = finite_time_exponents(

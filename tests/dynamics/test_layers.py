@@ -65,6 +65,7 @@ def test_layers_of_one_form_and_of_several_are_the_same_network():
     assert state[1] == 0
 
 
+@pytest.mark.slow
 def test_a_network_that_starts_again_has_the_exponents_of_its_product():
     """At rest in 0, where layers are linear, of the whole loop and per layer."""
     start = (jnp.zeros(SIZE), jnp.array(0))
@@ -77,6 +78,7 @@ def test_a_network_that_starts_again_has_the_exponents_of_its_product():
     assert found.unit == "layer"
 
 
+@pytest.mark.slow
 def test_exponents_of_many_scales_side_by_side_are_those_of_each():
     at = lambda scale: depth_exponents(NETWORK, STARTS, {"scale": scale}, exponents=2)
     many = jax.vmap(at)(jnp.array([0.5, 1.0]))

@@ -59,6 +59,7 @@ def test_hysteresis_of_the_cubic_map_ends_at_its_folds():
     assert (found.down.points[inside, 0, 0] > 0).all()
 
 
+@pytest.mark.slow
 def test_where_one_attractor_lives_the_sweeps_agree():
     """The logistic map through its cascade and chaos: no hysteresis."""
     step = lambda x, r: r * x * (1 - x)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from statmech_attn.dynamics import lyapunov_spectrum, orthonormal, orthonormalise
 
@@ -45,6 +46,7 @@ def test_lanes_of_wide_frames_do_not_depend_on_their_neighbours():
             np.testing.assert_array_equal(one, many[..., lane])
 
 
+@pytest.mark.slow
 def test_exponents_of_a_wide_linear_map_are_those_of_its_eigenvalues():
     rates = np.linspace(0.5, -2.0, SITES)
     eigenvectors = np.random.default_rng(0).normal(size=(SITES, SITES))

@@ -110,6 +110,7 @@ def test_clocks_parameters_and_states_that_diverge():
         )
 
 
+@pytest.mark.slow
 def test_orbits_that_are_late_have_no_basin_and_chaos_has_one():
     """Henon's attractor; a horizon of two looks is too short to arrive."""
     henon = lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])

@@ -307,6 +307,7 @@ def network_rotation():
     return found(jnp.array([1.2445, 1.255, 1.25]))
 
 
+@pytest.mark.slow
 def test_the_networks_torus_has_the_known_rotation_number(network_rotation):
     found = network_rotation
     assert (found.result[:2] == rotation.CONVERGED).all()
@@ -316,6 +317,7 @@ def test_the_networks_torus_has_the_known_rotation_number(network_rotation):
     assert tongues.locking(float(found.number[1]), 1e-12) is None
 
 
+@pytest.mark.slow
 def test_the_networks_rotation_number_locks_to_a_quarter(network_rotation):
     number, error = network_rotation.number[2], network_rotation.error[2]
     assert tongues.locking(float(number), float(error))[:2] == (1, 4)

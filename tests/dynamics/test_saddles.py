@@ -82,6 +82,7 @@ def test_exponents_are_those_of_the_natural_measure(on_skew):
     assert on_skew.stderr[0] == pytest.approx(error, rel=1.0)
 
 
+@pytest.mark.slow
 def test_rate_exponent_and_dimension_of_a_horseshoe_are_those_of_its_cycles():
     rate, exponent = horseshoe(9)
     assert np.allclose((rate, exponent), horseshoe(8), rtol=1e-7)

@@ -102,7 +102,7 @@ def test_autocorrelation_is_the_sum_over_pairs(rng, max_lag):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("phi", [-0.5, 0.9])
+@pytest.mark.parametrize("phi", [-0.5, pytest.param(0.9, marks=pytest.mark.slow)])
 def test_autocorrelation_of_an_autoregression(rng, phi):
     length, runs, max_lag = 20_000, 200, 20
     x = autoregressive(rng, phi, (length, runs))

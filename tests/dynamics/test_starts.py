@@ -142,6 +142,7 @@ def network():
     return net, at, np.random.default_rng(0).uniform(-0.3, 0.3, (5, 2, 3))
 
 
+@pytest.mark.slow
 def test_states_of_the_network_are_made_by_vmap(network):
     """Each brings a clock; the network has one."""
     net, at, windows = network

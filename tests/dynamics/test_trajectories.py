@@ -77,6 +77,7 @@ def test_mistakes_are_one_line(changes, message):
         orbits(**changes)
 
 
+@pytest.mark.slow
 def test_a_network_from_python_has_the_numbers_of_its_study(tmp_path):
     file = dmft.load("poclopez-pe2")
     net = dmft.network(file.patterns, context=file.context)

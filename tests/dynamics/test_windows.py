@@ -74,6 +74,7 @@ def test_limit_cycles_of_flows_with_slow_passages_are_regular(field):
     assert_is_one_regular_attractor(found)
 
 
+@pytest.mark.slow
 def test_chaos_is_irregular_up_to_the_last_look():
     """Narrow bands at 3.9065 aside; chaos at 3.9615 passes look 40 by chance."""
     r = np.delete(np.linspace(3.9, 4, 201), 13)

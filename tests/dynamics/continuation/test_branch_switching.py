@@ -67,6 +67,7 @@ def test_windows_shrink_at_feigenbaums_rate(doublings):
     assert rates[-1] == pytest.approx(FEIGENBAUM, abs=2 * abs(rates[-1] - rates[-2]))
 
 
+@pytest.mark.slow
 def test_cascade_of_the_henon_map():
     """The first two are exact; the ratio of windows tends to the same number."""
     problem = Problem(henon, jnp.zeros(2), {"a": 0.2, "b": 0.3}, "a")

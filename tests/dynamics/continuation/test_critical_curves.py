@@ -120,7 +120,11 @@ def test_henons_multipliers_along_the_curves():
     ("name", "special"),
     [
         ("fold", {"resonance_1_1": (-1.0, -1.0), "fold_flip": (0.0, 1.0)}),
-        ("doubling", {"resonance_1_2": (3.0, -1.0), "fold_flip": (0.0, 1.0)}),
+        pytest.param(
+            "doubling",
+            {"resonance_1_2": (3.0, -1.0), "fold_flip": (0.0, 1.0)},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_henons_resonances_are_where_a_second_multiplier_is_critical(name, special):
@@ -371,10 +375,8 @@ def half_turn(x, p):
     return sine(sine(x, p), p) - 1
 
 
-@pytest.mark.parametrize(
-    ("p", "q", "map"),
-    [(0, 1, sine), pytest.param(1, 2, half_turn, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("p", "q", "map"), [(0, 1, sine), (1, 2, half_turn)])
 def test_a_tongues_edge_is_a_curve_of_folds(p, q, map):
     K = np.array([1.0, 0.9, 0.7, 0.5])
     edges = tongues.tongue(

@@ -17,16 +17,12 @@ def horseshoe(z, p):
     return jnp.stack([p["a"] - z[0] ** 2 + p["b"] * z[1], z[0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "points", "place"),
     (
         ("fold", [-0.35], lambda b: -((1 - b) ** 2) / 4),
-        pytest.param(
-            "period_doubling",
-            [1.09, -0.39],
-            lambda b: (1 - b) ** 2 + (1 + b) ** 2 / 4,
-            marks=pytest.mark.slow,
-        ),
+        ("period_doubling", [1.09, -0.39], lambda b: (1 - b) ** 2 + (1 + b) ** 2 / 4),
     ),
 )
 def test_curves_of_henons_map_are_closed_forms(kind, points, place):

@@ -62,6 +62,7 @@ def test_all_points_of_a_cycle_go_on_from_a_file(tmp_path):
     assert min(values) < values[0] < values[-1]
 
 
+@pytest.mark.slow
 def test_a_curve_starts_at_any_point_of_a_curve():
     """Folds a + c = -(1 - b)^2 / 4: from b on one curve into c, and along a."""
     values = {"a": -0.1225, "b": 0.3, "c": 0.0}

@@ -48,6 +48,7 @@ def test_points_of_a_list_are_those_of_ordinary_scans_bit_for_bit(along):
             np.testing.assert_array_equal(point[name].values, one[name].values, name)
 
 
+@pytest.mark.slow
 def test_a_list_along_one_parameter_is_its_scan_in_all_that_it_says(along):
     line = [0.2, 0.6, 1.0, 1.4]
     listed = scan(point_list({"a": line}, b=0.3, c=1.0))
@@ -84,6 +85,7 @@ def test_a_point_of_a_list_is_explained_by_its_parameters_or_its_number(along):
         explain(along, a=1.0)
 
 
+@pytest.mark.slow
 def test_orbits_and_basins_on_planes_are_along_a_list_as_along_a_parameter():
     curve, line = point_list(CURVE), {"a": CURVE["a"][2:3], "b": 0.3, "c": 0.9}
     listed, one = (
@@ -100,6 +102,7 @@ def test_orbits_and_basins_on_planes_are_along_a_list_as_along_a_parameter():
     assert planes.h.dims == ("index",)
 
 
+@pytest.mark.slow
 def test_a_file_of_another_list_is_not_taken_for_this_one(tmp_path, along):
     file = tmp_path / "scan.h5"
     stored = scan(point_list(CURVE), file=file)
