@@ -51,13 +51,13 @@ def match_attractors(
         >>> from statmech_attn.dynamics import BasinDiagram, BasinPlan, Search
         >>> cubic = lambda x, p: p["r"] * x - x**3
         >>> diagram = BasinDiagram(
-        ...     cubic, jnp.array([-0.5, -0.2, 0.3]), {"r": [1.1, 1.3]},
-        ...     search=Search(6000, record=128), plan=BasinPlan(steps=1000))
+        ...     cubic, jnp.array([-0.6, -0.2, 0.3]), {"r": [0.9, 1.1, 1.3]},
+        ...     search=Search(horizon=6000, record=128), plan=BasinPlan(steps=1000))
         >>> basins = diagram.compute()
         >>> match_attractors(basins, 0.3).attractor.values.tolist()
-        [[0, 1], [0, 1]]
+        [[0, -1], [0, 1], [0, 1]]
         >>> match_attractors(basins, 0.01).attractor.values.tolist()
-        [[0, 1], [2, 3]]
+        [[0, -1], [1, 2], [3, 4]]
         >>> match_attractors(basins, targets=diagram.targets).matching
         'flow'
     """

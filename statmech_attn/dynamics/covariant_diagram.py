@@ -97,9 +97,10 @@ class CovariantDiagram(Points):
 
     Example:
         >>> def henon(x, p):
-        ...     return jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], 0.3 * x[0]])
+        ...     return jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], p["b"] * x[0]])
         >>> diagram = CovariantDiagram(henon, jnp.array([0.1, 0.2]),
-        ...                            {"a": [1.0, 1.4]}, steps=1000, transient=1000)
+        ...                            {"a": [1.0, 1.4], "b": 0.3}, steps=400,
+        ...                            transient=400)
         >>> angles = diagram.compute()
         >>> angles.split.values.tolist(), (angles.smallest_angle < 0.1).values.tolist()
         ([0, 1], [False, True])

@@ -125,11 +125,10 @@ def cycle_expansion(
     Example:
         >>> import jax.numpy as jnp
         >>> from statmech_attn.dynamics import unstable_cycles
-        >>> tent = lambda x: jnp.where(x < 0.5, 3 * x, 4 * (1 - x))
-        >>> cycles = unstable_cycles(tent, jnp.array(0.3), period=2, transient=0,
-        ...     near=np.array([[0.1, 0.4, 0.6, 0.9]]))
+        >>> cycles = unstable_cycles(
+        ...     lambda x: 4 * x * (1 - x), jnp.array(0.3), period=4, steps=1000)
         >>> expansion = cycle_expansion(cycles)
-        >>> bool(abs(expansion.escape_rates[-1] + np.log(1 / 3 + 1 / 4)) < 1e-12)
+        >>> bool(abs(expansion.entropies[-1] - np.log(2)) < 1e-12)
         True
     """
     if function not in ("zeta", "determinant"):

@@ -51,9 +51,11 @@ def recurrence(
         size of the orbit, at the period or at the best candidate.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> x = jnp.sin(2 * jnp.pi * jnp.arange(300.0) / 5)[:, None]
-        >>> int(recurrence(x, multiple=1, tolerance=1e-9)[0])
+        >>> import numpy as np
+        >>> x = np.sin(2 * np.pi * np.arange(300.0) / 5)[:, None]
+        >>> period, _ = jax.jit(
+        ...     lambda x: recurrence(x, multiple=1, tolerance=1e-9))(x)
+        >>> int(period)
         5
     """
     length = x.shape[0]

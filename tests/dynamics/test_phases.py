@@ -391,7 +391,7 @@ def test_what_is_conserved_hides_no_recurrence_and_no_decay():
     for amplitude, period in ((np.ones(1200), 28), (0.9995**t, 0)):
         alone = np.stack([amplitude * x, np.zeros(1200)], 1)
         beside = alone + np.array([0.0, 1e11])
-        found, expected = recurrence(jnp.asarray(beside)), recurrence(jnp.asarray(alone))
+        found, expected = (recurrence(jnp.asarray(seen)) for seen in (beside, alone))
         assert int(found[0]) == int(expected[0]) == period
         assert float(found[1]) == float(expected[1])
 

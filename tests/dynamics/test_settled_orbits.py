@@ -235,9 +235,7 @@ def test_an_alternating_approach_is_not_the_doubled_cycle():
     assert left_to_go(record, 2) == pytest.approx(amplitude, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    "record", [64, 66, pytest.param(68, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("record", [64, 66, pytest.param(68, marks=pytest.mark.slow)])
 def test_the_longest_cycle_of_a_look_is_a_cycle(record):
     """q = record // 3 places, with x' = 0.5 x + cos beside them."""
     q = record // 3

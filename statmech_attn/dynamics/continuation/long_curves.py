@@ -131,7 +131,7 @@ def long_critical_curve(
         >>> henon = lambda z, p: jnp.stack([p["a"] - z[0]**2 + p["b"] * z[1], z[0]])
         >>> problem = Problem(henon, jnp.zeros(2), {"a": 0.37, "b": 0.3}, "a")
         >>> curve = long_critical_curve(problem, jnp.full((1, 2), 0.35), 0.37,
-        ...     kind="period_doubling", second="b", inside=lambda a, b: b < 0.5).run()
+        ...     kind="period_doubling", second="b", inside=lambda a, b: b < 0.45).run()
         >>> bool(abs(curve.points[3].value - 0.75 * (1 - curve.second[3])**2) < 1e-9)
         True
     """

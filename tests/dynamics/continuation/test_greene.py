@@ -1,5 +1,8 @@
 """Residues of cycles of the standard map, and the break-up of its golden torus."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,6 +10,7 @@ import pytest
 from statmech_attn.dynamics.continuation import (
     critical_parameter,
     find_long_cycle,
+    greene,
     greene_residue,
     Problem,
 )
@@ -65,9 +69,30 @@ def test_golden_torus_of_the_standard_map_breaks_up_where_it_should():
     assert np.abs(away[1:] / away[:-1] + 0.38).max() < 0.03
 
 
+def test_the_limit_of_levels_that_alternate_by_a_power_is_exact(monkeypatch):
+    """Cycles by hand, of residues R* (K / K_n)^q with K_n = 1 + (-0.38)^n / 10."""
+
+    def cycle(problem, orbit, *_, **__):
+        n, q = int(orbit[0, 0]), len(orbit)
+        level = 1 + (-0.38) ** n / 10
+        residue = 0.2500888 * (problem.parameters["K"] / level) ** q
+        turn = np.arccos(1 - 2 * residue) * np.array([1, -1])
+        none = np.zeros(2)
+        return SimpleNamespace(
+            converged=True, orbit=orbit, log_moduli=none, angles=turn, error=none
+        )
+
+    monkeypatch.setattr(greene, "find_long_cycle", cycle)
+    cycles = [(np.full((q, 2), n), (0, 0)) for n, q in enumerate((5, 8, 13, 21))]
+    found = critical_parameter(standard_map(), "K", cycles, 0.97)
+    np.testing.assert_allclose(found.values, 1 + (-0.38) ** np.arange(4) / 10)
+    assert found.value == pytest.approx(1, abs=1e-10)
+    assert found.error < 1e-10 and found.periods.tolist() == [5, 8, 13, 21]
+
+
 def test_what_has_no_residue_or_no_error_is_refused():
-    one = Problem(lambda x, p: p["a"] * x, jnp.zeros(1), {"a": 0.5}, "a")
+    one: Any = SimpleNamespace(log_moduli=np.zeros(1))
     with pytest.raises(ValueError, match="two multipliers; got 1"):
-        greene_residue(find_long_cycle(one, np.zeros((1, 1)), 0.5))
+        greene_residue(one)
     with pytest.raises(ValueError, match="four cycles; got 1"):
         critical_parameter(standard_map(), "K", [(turns(1, 2), (1, 0))], 0.97)
