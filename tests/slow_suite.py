@@ -56,6 +56,7 @@ EXAMPLES = {
     "statmech_attn.dmft.system.system",
     "statmech_attn.dynamics.settled_orbits.follow_with",
     "statmech_attn.dynamics.settled_orbits.settle",
+    "statmech_attn.dynamics.attractor_matching.match_attractors",
     "statmech_attn.dynamics.basins.distinguish",
     "statmech_attn.dynamics.continuation.greene.critical_parameter",
     "statmech_attn.dynamics.diagrams.diagram.diagram",

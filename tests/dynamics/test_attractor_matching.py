@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 from statmech_attn.dynamics import (
     BasinDiagram,
@@ -21,11 +22,10 @@ BY = pytest.mark.parametrize(
 )
 
 
-def along(step, starts, values, by, furthest=0.5, **fixed):
+def along(step, starts, values, by, furthest=0.5):
     """Attractors along r of a map, in the order of the values."""
     plan = BasinPlan(steps=500, matching=by, furthest=furthest)
-    grid = {"r": values, **fixed}
-    basins = BasinDiagram(step, starts, grid, search=SEARCH, plan=plan)
+    basins = BasinDiagram(step, starts, {"r": values}, search=SEARCH, plan=plan)
     return basins.compute()
 
 
@@ -82,14 +82,20 @@ def test_numbers_do_not_depend_on_the_order_of_the_values_in_the_file():
         assert mixed.sortby("r").attractor.equals(in_order.attractor)
 
 
-@pytest.mark.slow
 def test_how_far_attractors_may_move_is_part_of_the_extent_of_all_points():
-    """At +-sqrt(r - 1), which are 2 sqrt(0.3) apart at most."""
-    step = lambda x, p: p["r"] * x - p["s"] * x**3 + p["t"]
-    basins = along(step, STARTS, [1.1, 1.3], "distance", s=1.0, t=0.0)
+    """At +-sqrt(r - 1), by hand, which are 2 sqrt(0.3) apart at most."""
+    r = np.array([1.3, 1.1])
+    places = (np.sqrt(r - 1)[:, None] * [-1, 1])[..., None, None]
+    one = ("r", "slot"), np.ones((2, 2), int)
+    points = ("r", "slot", "point", "coordinate"), places
+    basins = xr.Dataset(
+        {"count": one, "n_points": one, "points": points}, {"r": r}, {"kind": "basins"}
+    )
     moved = (np.sqrt(0.3) - np.sqrt(0.1)) / (2 * np.sqrt(0.3))
     near, far = (match_attractors(basins, moved + d) for d in (-1e-6, 1e-6))
     assert near.attractor.values.max() == 3 and far.attractor.values.max() == 1
+    assert far.attractor.values.tolist() == [[0, 1], [0, 1]]
+    assert near.attractor.values.tolist() == [[2, 3], [0, 1]]  # in the order of r
     assert near.attrs["matching"] == "distance"
 
 
