@@ -61,6 +61,7 @@ def test_the_edge_to_infinity_of_henons_map_is_its_saddle():
     np.testing.assert_allclose(edge.exponents, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_edge_state_may_be_a_cycle():
     flip = lambda x: jnp.stack([cubic(x[0]), -1.2 * x[1] + 0.2 * x[1] ** 3])
     starts = jnp.array([[-0.5, 0.4], [0.8, 0.4]])

@@ -22,8 +22,8 @@ def frames(sites):
 
 
 def test_wide_frames_are_those_of_gram_schmidt(monkeypatch):
-    """Of eight columns, which are wide when WIDE is smaller."""
-    columns = 8
+    """Of six columns, which are wide when WIDE is smaller."""
+    columns = 6
     written_out = jax.jit(orthonormalise)(frames(columns))
     monkeypatch.setattr(orthonormal, "WIDE", columns - 1)
     reflected = jax.jit(lambda frames: orthonormalise(frames))(frames(columns))

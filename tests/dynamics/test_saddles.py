@@ -123,8 +123,8 @@ def test_regions_without_a_saddle_are_refused_in_a_line():
         )
     with pytest.raises(ValueError, match="size must be positive"):
         stagger_and_step(skew, middle, inside, steps=10, lifetime=30, key=key, size=0.0)
-    # Jumps of some 2.5^-20 = 1e-8 are needed.
+    # Jumps of some 2.5^-25 = 1e-10 are needed.
     tiny = stagger_and_step(
-        skew, middle, inside, steps=1000, lifetime=20, key=key, size=1e-13
+        skew, middle, inside, steps=4000, lifetime=25, key=key, size=1e-13
     )
-    assert not tiny.complete and len(tiny.states) < 1000
+    assert not tiny.complete and len(tiny.states) < 4000

@@ -184,6 +184,12 @@ def test_running_pendulum_is_back_when_its_angle_is_an_angle():
     assert float(after.time) == pytest.approx(2 * np.pi, rel=1e-13)
     assert float(after.state[0]) == 0.3
     assert float(after.state[1]) == pytest.approx(1.0, abs=1e-13)
+
+
+@pytest.mark.slow
+def test_running_pendulum_is_back_where_a_function_of_its_angle_vanishes():
+    start = jnp.array([0.3, 1.0])
+    running = flow(lambda u: jnp.stack([u[1], 1 - u[1]]), time=1.0, substeps=10)
     free = section(running, lambda u: jnp.sin(u[0] - 0.3), angles=(0,))
     assert np.allclose(free.step(start), start, atol=1e-13)
 

@@ -246,7 +246,7 @@ def test_a_branch_ends_on_the_edge_where_it_leaves_and_not_on_another_branch():
     edge = 1e-4
     near, far = sorted(np.roots([-1 / 4, 1, 0, 0, -edge]).real)[-2:]
     assert 0.046 < near < 0.047 and far > 3.9
-    for x in np.linspace(-0.5, -0.4, 60):
+    for x in np.linspace(-0.5, -0.4, 20):
         branch = fixed_points(FLAT, x, x**3 * (1 - x / 4), within=(-1, edge))
         assert branch.reason == "left_range"
         assert branch.values[-1] == pytest.approx(edge, abs=1e-12)
