@@ -181,9 +181,10 @@ def mean_field_signal(
         ValueError: fewer than one layer.
 
     Example:
-        >>> signal = mean_field_signal(RandomBlocks(tokens=8), layers=3)
-        >>> signal.overlap.round(3).tolist()
-        [0.0, 0.139, 0.263, 0.363]
+        >>> blocks = RandomBlocks(tokens=4, attention=2.0, up=1.5, scale=0.8)
+        >>> signal = mean_field_signal(blocks, layers=4)
+        >>> [round(float(c), 3) for c in signal.overlap]
+        [0.0, 0.178, 0.286, 0.361, 0.416]
     """
     require_double()
     require_least(1, layers=layers)

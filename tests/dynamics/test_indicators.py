@@ -174,6 +174,7 @@ def test_unit_and_batch_do_not_matter(henon):
     assert float(both.low[1] / both.low[0]) == pytest.approx(1e6, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_theiler_window_removes_the_line_of_the_orbit():
     """Noise averaged over 3000 steps: neighbours in time look like a curve."""
     noise = rng.normal(jax.random.key(0), (2, 20_000))
@@ -317,6 +318,7 @@ def test_growth_of_the_logistic_map_does_not_diffuse():
     assert spread[3, 0] < 0.2 * spread[0, 0]
 
 
+@pytest.mark.slow
 def test_finite_time_exponents_average_to_the_spectrum_and_batch():
     at = lambda x: finite_time_exponents(systems.henon, x, window=30, count=400)
     starts = START + jnp.array([[0.0], [1e-3]])

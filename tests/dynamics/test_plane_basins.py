@@ -80,6 +80,12 @@ def test_a_plane_may_lie_anywhere():
     sides = dataset.points.values[dataset.basin.values, 0, 0] > 0
     assert (sides == right).all()
     assert "along" not in dataset.attrs
+
+
+@pytest.mark.slow
+def test_a_plane_may_lie_along_coordinates():
+    u, v = np.linspace(-1, 1, 9) + 0.01, np.linspace(-1, 1, 7) + 0.02
+    state = jnp.array([0.3, 7.0, 1.0])
     upright = PlaneBasins(wells, state, u, v, along=(2, 0), search=SEARCH).compute()
     sides = upright.points.values[upright.basin.values, 0, 0] > 0
     assert (sides == (v[:, None] > 0) | np.zeros(9, bool)).all()

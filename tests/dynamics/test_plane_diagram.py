@@ -76,6 +76,7 @@ def test_borders_are_those_of_each_plane_and_nothing_is_where_all_diverge(of_til
     assert float(planes.b) == 0.5 and planes.attrs["along"].tolist() == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_file_goes_on_and_is_known_by_its_plane(of_tilts):
     path, planes = of_tilts
     before = path.stat().st_mtime_ns

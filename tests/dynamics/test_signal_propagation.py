@@ -109,6 +109,7 @@ def test_growth_is_the_slope_of_the_equations_of_two_inputs():
         assert growth == pytest.approx(np.log(after / 1e-5) / 2, abs=2e-5)
 
 
+@pytest.mark.slow
 def test_tokens_that_nearly_agree_approach_at_the_rate_of_the_mlp():
     """Heads add the same to all of them: 1 - c is multiplied by a known factor."""
     near, blocks = 1e-6, RandomBlocks(tokens=4, value=0.5, up=1.5)

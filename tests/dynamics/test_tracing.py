@@ -71,7 +71,16 @@ def test_reverse_mode_is_refused_in_one_line(name):
         jax.grad(lambda r: numbers(FORWARD[name](r)))(0.4)
 
 
-@pytest.mark.parametrize("name", sorted(set(FORWARD) - {"classify"}))
+SECOND = "curve_rotation", "gali", "growth_shares"  # as the others, of the slow suite
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in SECOND))
+        for name in sorted(set(FORWARD) - {"classify"})
+    ],
+)
 def test_programs_and_forward_derivatives_exist(name):
     f = lambda r: numbers(FORWARD[name](r))
     value, slope = jax.jit(lambda r: jax.jvp(f, (r,), (1.0,)))(0.4)
@@ -96,6 +105,7 @@ def test_derivative_of_a_negative_exponent_is_that_of_the_attractor():
     assert slope == pytest.approx(-1 / (2 - 2.8), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_derivative_of_a_chaotic_exponent_grows_with_the_run():
     """As the distance of neighbours, by more than e a step of ten."""
     slopes = [

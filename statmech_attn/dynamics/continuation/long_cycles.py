@@ -428,9 +428,9 @@ def follow_long_cycle(
         >>> problem = Problem(henon, jnp.zeros(2), {"a": 6.0}, "a", period=6)
         >>> x = np.sqrt(6.0) * np.tile([1.0, 1.0, -1.0], 2)
         >>> start = np.stack([x, np.roll(x, 1)], axis=1)
-        >>> branch = follow_long_cycle(problem, start, 6.0, within=(5.5, 6.5)).run()
+        >>> branch = follow_long_cycle(problem, start, 6.0, within=(5.9, 6.1)).run()
         >>> branch.reason, branch.points[-1].value
-        ('left_range', 6.5)
+        ('left_range', 6.1)
     """
     low, high = within
     if not low < high:

@@ -146,6 +146,7 @@ def test_henon_fold_is_exact_and_both_its_branches_are_followed():
         np.testing.assert_allclose([p.x[0] for p in side], x, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_henon_doublings_are_exact():
     b = 0.3
     fixed = follow_cycle(
@@ -162,6 +163,7 @@ def test_henon_doublings_are_exact():
     assert abs(doubled.special[0].value - exact) < LOCATED
 
 
+@pytest.mark.slow
 def test_delayed_logistic_loses_stability_to_a_torus():
     branch = branch_of(
         delayed_logistic, [0.33, 0.33], 1.5, {"a": 1.5}, "a", within=(0.5, 2.5)

@@ -56,6 +56,7 @@ def test_a_list_along_one_parameter_is_its_scan_in_all_that_it_says(along):
         np.testing.assert_array_equal(listed[name].values, values.values, str(name))
 
 
+@pytest.mark.slow
 def test_a_list_is_refined_and_swept_along_the_line_through_its_points():
     """Midpoints lie on straight lines; a sweep goes through the list in its order."""
     finer = scan(point_list({"a": [0.2, 0.6], "b": [0.3, 0.2]}, c=1.0), refine=1)
