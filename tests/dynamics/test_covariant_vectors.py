@@ -40,8 +40,12 @@ def of_henon():
     )
 
 
+def linear(x, matrix):
+    return (matrix @ x) % 1
+
+
 def test_vectors_of_a_linear_map_are_its_eigenvectors():
-    vectors = dynamics.covariant_vectors(cat, START, steps=100)
+    vectors = dynamics.covariant_vectors(linear, START, jnp.array(CAT), steps=100)
     values, directions = np.linalg.eig(CAT)
     order = np.argsort(-values)
     directions = directions[:, order]
@@ -127,7 +131,7 @@ def _lattice(start, piece):
 
 
 def test_where_nothing_expands_there_is_no_angle():
-    vectors = dynamics.covariant_vectors(lambda x: x / 2, START, steps=20)
+    vectors = dynamics.covariant_vectors(linear, START, jnp.eye(2) / 2, steps=100)
     assert vectors.split == 0
     assert np.isnan(vectors.angles).all()
     assert np.isnan(vectors.tangency()).all()

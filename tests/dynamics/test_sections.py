@@ -251,11 +251,16 @@ def test_orbits_that_do_not_come_back_have_a_code():
     assert lost.result.tolist() == [NOT_FINITE]
 
 
-def test_sections_that_are_touched_are_told_from_those_that_are_crossed():
-    """x = (t - 1)^3 stands still on its way up; x^2 + y^2 is kept."""
+def test_a_section_that_is_touched_is_told_from_one_that_is_crossed():
+    """x = (t - 1)^3 stands still on its way up."""
     cubic = flow(lambda u: jnp.stack([3 * (u[1] - 1) ** 2, 1.0]), time=1.0, substeps=9)
     still = section(cubic, (0, 0.0)).first_return(jnp.array([-1.0, 0.0]))
     assert int(still.result) == TANGENTIAL and np.isnan(still.state).all()
+
+
+@pytest.mark.slow
+def test_sections_that_orbits_lie_on_or_beside_are_not_crossed():
+    """x^2 + y^2 is kept."""
     circle, start = flow(turning, time=1.0, substeps=10), jnp.array([1.0, 0.0])
     kept = section(circle, lambda u: u @ u - 1, longest=50.0).first_return(start)
     assert int(kept.result) in (TANGENTIAL, NOT_BACK)

@@ -212,6 +212,7 @@ def test_what_is_no_block_is_refused_in_one_line(call, words):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_shares_of_an_orbit_that_diverges_are_not_numbers():
     found = growth_shares(looped([{"a": lambda h, p: h**3}]), START, steps=160)
     assert np.isnan(found.shares).all() and np.isnan(found.exponent)

@@ -39,6 +39,7 @@ def full_cycle(period, numerator, away=0.0):
     return np.sin(np.pi * shifted)[:, None] ** 2
 
 
+@pytest.mark.slow
 def test_a_thousand_points_of_the_logistic_map_at_its_end():
     """Every cycle of r = 4 has |mu| = 2^k: e^693, of which one point knows nothing."""
     k, numerator = 1000, 3**630
