@@ -145,13 +145,8 @@ OF_LAYERS = {
 }
 
 
-SECOND = {
-    "windows",
-    "shares",
-    "alignment",
-    "orbits",
-    "rotation",
-}  # of maps, as the others are
+# Of maps, as the others are.
+SECOND = {"windows", "shares", "alignment", "orbits", "rotation"}
 
 
 @pytest.mark.parametrize(
