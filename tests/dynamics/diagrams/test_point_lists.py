@@ -56,9 +56,8 @@ def test_a_list_along_one_parameter_is_its_scan_in_all_that_it_says(along):
         np.testing.assert_array_equal(listed[name].values, values.values, str(name))
 
 
-@pytest.mark.slow
-def test_a_list_is_refined_and_swept_along_the_line_through_its_points():
-    """Midpoints lie on straight lines; a sweep goes through the list in its order."""
+def test_a_list_is_refined_along_the_line_through_its_points():
+    """Midpoints lie on straight lines."""
     finer = scan(point_list({"a": [0.2, 0.6], "b": [0.3, 0.2]}, c=1.0), refine=1)
     assert finer.index.values.tolist() == [0.0, 0.5, 1.0]
     np.testing.assert_allclose(finer.a, [0.2, 0.4, 0.6], rtol=1e-15)
@@ -66,6 +65,11 @@ def test_a_list_is_refined_and_swept_along_the_line_through_its_points():
     gridded = diagrams.on_grid(finer)
     assert gridded.computed.all()
     np.testing.assert_array_equal(gridded.b, finer.b)
+
+
+@pytest.mark.slow
+def test_a_list_is_swept_along_the_line_through_its_points():
+    """A sweep goes through the list in its order."""
     table = np.array([(0.2, 0.3), (1.4, 0.3)], [("a", float), ("b", float)])
     down, up = (
         scan(point_list(points, c=1.0), sweep=way)
