@@ -93,6 +93,7 @@ def test_examples_that_are_none_leave_a_constant_of_the_exact_law(form):
     assert float(difference) == pytest.approx(-3 * np.log(2 * np.pi * 0.2), 1e-12)
 
 
+@pytest.mark.slow
 def test_one_program_solves_for_every_number_of_examples():
     whole = posed(8, temperature=0.3)
     before = saddle._newton._cached._cache_size()

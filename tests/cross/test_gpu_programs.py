@@ -143,9 +143,8 @@ def test_saddle_points(programs):
     assert programs.names == ["_newton"]
 
 
-@pytest.mark.parametrize(
-    "method", ["weights", pytest.param("langevin", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["weights", "langevin"])
 def test_sampling_of_weights(monkeypatch, method):
     """Without diffrax's checks of arguments, a callback that a GPU can make."""
     pytest.importorskip("numpyro")
