@@ -22,6 +22,7 @@ def run_a_test(limit, body) -> None:
             next(hook)
 
 
+@pytest.mark.slow
 def test_a_test_that_holds_too_much_fails_and_the_next_one_does_not(memory):
     memory.give_back()  # as the limit does before a test, if much is held
     limit = memory.Limit(memory.held() + 100 * MEGABYTE)

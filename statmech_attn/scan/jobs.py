@@ -420,8 +420,8 @@ def holds(file: Path, text: str, inputs: Mapping[str, str] = {}) -> bool:
 
 def _changed_inputs(stored: storage.Info, inputs: Mapping[str, str]) -> str:
     """Files that were others when a result was computed, as far as it tells."""
-    kept = stored.attributes.get("inputs")
-    return "" if kept is None else changed_inputs(json.loads(kept), inputs)
+    digests = stored.attributes.get("inputs")
+    return "" if digests is None else changed_inputs(json.loads(digests), inputs)
 
 
 def _require_inputs(stored: storage.Info, inputs: Mapping[str, str]) -> None:

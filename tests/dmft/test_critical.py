@@ -413,6 +413,7 @@ def test_spins_of_the_published_network_have_the_law_at_its_torus():
     assert np.abs(z).max() < threshold(z.size), z
 
 
+@pytest.mark.slow
 def test_a_result_is_shown_and_stored():
     law = dmft.critical_fluctuations(*littles_network(-1))
     assert "period_doubling" in repr(law) and "diffusion" in law._repr_html_()

@@ -303,6 +303,7 @@ def test_the_rate_of_a_token_does_not_depend_on_where_reading_begins(redrawn):
     np.testing.assert_allclose(rates[3:], others[:6], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_batches_jit_and_vmap_give_the_same():
     net, params, start = published(BETAS)
     rate = lambda params, start: dmft.entropy_production(net, params, start, steps=64)

@@ -77,6 +77,7 @@ def test_trajectories_do_not_depend_on_where_they_are_cut():
         assert again.identical(whole) and points == pytest.approx(11), size
 
 
+@pytest.mark.slow
 def test_a_trajectory_alone_is_that_of_its_study():
     whole, _ = computed(TRAJECTORIES, 11, batch=8)
     alone = TRAJECTORIES | {"parameters": {"beta": [float(whole.beta[9])]}}

@@ -106,6 +106,7 @@ def test_basins_of_a_network_along_a_list_are_those_of_an_ordinary_scan(study_of
     assert_same(listed, line, 1, "beta")
 
 
+@pytest.mark.slow
 def test_simulations_of_a_list_are_those_at_beta_in_their_places(study_of):
     run = {"start": "token", "steps": 5, "runs": 20, "n_spins": [300]}
     tree = NETWORK | {"kind": "monte-carlo", "run": run}

@@ -52,10 +52,12 @@ GRIDS = {
 @pytest.mark.parametrize(
     "name",
     [
-        "networks",
         "posteriors",
         "selection",
-        *(pytest.param(x, marks=pytest.mark.slow) for x in ("saddles", "curves")),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("saddles", "networks", "curves")
+        ),
     ],
 )
 def test_a_file_from_python_is_a_whole_one_of_its_kind(task, tmp_path, name):

@@ -94,10 +94,10 @@ def left_late(time: np.ndarray, departed: np.ndarray) -> np.ndarray:
         array([0.33333333, 0.66666667, 0.        ])
     """
     times, number = np.unique(time, return_inverse=True)
-    left, lasted = np.sort(time[departed]), np.sort(time)
+    departures, lifetimes = np.sort(time[departed]), np.sort(time)
     up_to = lambda sample, times: np.searchsorted(sample, times, side="right")
-    late = up_to(left, times) - up_to(left, times / SPAN)
-    return (late / (len(lasted) - up_to(lasted, times / SPAN)))[number]
+    late = up_to(departures, times) - up_to(departures, times / SPAN)
+    return (late / (len(lifetimes) - up_to(lifetimes, times / SPAN)))[number]
 
 
 def at_risk(chance: np.ndarray, share: float) -> np.ndarray:
