@@ -517,10 +517,10 @@ class PlaneDiagramStudy(SystemStudy, frozen=True):
         "system.initial": [0.0, 0.0],
         "plane.x.start": -2.0,
         "plane.x.stop": 2.0,
-        "plane.x.num": 200,
+        "plane.x.num": 128,
         "plane.y.start": -2.0,
         "plane.y.stop": 2.0,
-        "plane.y.num": 200,
+        "plane.y.num": 128,
     }
 
     kind: Literal["plane-diagram"]
