@@ -6,8 +6,8 @@ from statmech_attn.cli import Script
 
 def main(arguments=None):
     script = Script(__file__, __doc__, arguments)
-    found = script.study("analysis/basins.toml")
-    script.save(plotting.basin_fractions(found), "basin_fractions")
+    attractors = script.study("analysis/basins.toml")
+    script.save(plotting.basin_fractions(attractors), "basin_fractions")
     long = script.study("analysis/lifetimes.toml")
     script.save(plotting.lifetimes(long), "lifetimes")
     sweeps = (script.study(f"analysis/sweep_{way}.toml") for way in ("up", "down"))

@@ -9,8 +9,8 @@ def main(arguments=None):
     theory = script.study("analysis/finite_size_theory.toml")
     simulation = script.study("simulations/finite_size.toml")
     script.save(plotting.finite_size(simulation, theory), "finite_size")
-    found = comparison.compare(theory, simulation)
-    script.save(plotting.agreement(found), "finite_size_agreement")
+    agreement = comparison.compare(theory, simulation)
+    script.save(plotting.agreement(agreement), "finite_size_agreement")
 
 
 if __name__ == "__main__":

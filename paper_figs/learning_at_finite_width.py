@@ -11,8 +11,8 @@ def main(arguments=None):
         script.study("simulations/hidden_markov_exact.toml"),
         script.study("simulations/hidden_markov_weights.toml"),
     ]
-    found = comparison.compare(theory, *samples)
-    script.save(plotting.finite_width(found), "learning_at_finite_width")
+    agreement = comparison.compare(theory, *samples)
+    script.save(plotting.finite_width(agreement), "learning_at_finite_width")
 
 
 if __name__ == "__main__":

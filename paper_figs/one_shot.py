@@ -24,8 +24,8 @@ def main(arguments=None):
             "simulations/one_shot_weights",
         )
     ]
-    found = trained.sel(restart=good)
-    pictures = plotting.one_shot_pictures(theories, samples, found, saddle)
+    solved = trained.sel(restart=good)
+    pictures = plotting.one_shot_pictures(theories, samples, solved, saddle)
     for name, picture in pictures:
         script.save(picture, f"one_shot_{name}")
 

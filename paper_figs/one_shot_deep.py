@@ -15,8 +15,8 @@ def main(arguments=None):
         script.of_trained("analysis/one_shot_theory_deep.toml", TRAINING, restart=r)
         for r in good
     ]
-    found = trained.sel(restart=good)
-    pictures = plotting.one_shot_pictures(theories, trained=found)
+    solved = trained.sel(restart=good)
+    pictures = plotting.one_shot_pictures(theories, trained=solved)
     for name, picture in pictures:
         script.save(picture, f"one_shot_deep_{name}")
     pruned = script.of_trained("analysis/one_shot_pruning_deep.toml", TRAINING)

@@ -13,8 +13,8 @@ def main(arguments=None):
         training = f"simulations/one_shot_training{network}.toml"
         script.study(training)
         study = f"analysis/one_shot_pruning{variant}.toml"
-        found = script.of_trained(study, training)
-        for name, picture in plotting.pruning_pictures(found):
+        pruned = script.of_trained(study, training)
+        for name, picture in plotting.pruning_pictures(pruned):
             script.save(picture, f"one_shot{variant}_{name}")
 
 

@@ -16,8 +16,8 @@ def main(arguments=None):
         script.of_trained("analysis/one_shot_theory_turned.toml", TRAINING, restart=r)
         for r in good
     ]
-    found = trained.sel(restart=good)
-    for name, picture in plotting.one_shot_pictures(theories, trained=found):
+    solved = trained.sel(restart=good)
+    for name, picture in plotting.one_shot_pictures(theories, trained=solved):
         script.save(picture, f"one_shot_turned_{name}")
     pruned = script.of_trained("analysis/one_shot_pruning_turned.toml", TRAINING)
     for name, picture in plotting.pruning_pictures(pruned):

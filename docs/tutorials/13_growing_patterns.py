@@ -77,8 +77,8 @@ plotting.overlaps_in_time(theory, spins)
 # needs some tokens to build up.  At finite :math:`N` the spins near the capacity,
 # :math:`\alpha = 0.25`, stay below the theory, because some samples lose the pattern.
 
-found = comparison.compare(theory, spins)
-print(found.statmech.describe())
+agreement = comparison.compare(theory, spins)
+print(agreement.statmech.describe())
 
 # %%
 # Differences are in standard errors over samples of the patterns, extrapolated to

@@ -144,26 +144,26 @@ plt.show()
 # (:doc:`/theory/indicators`).
 
 compared = jnp.array([3.8, 4.4, 7.0])
-found = jax.vmap(
+growth = jax.vmap(
     lambda scale: dynamics.growth_shares(
         block, start, {"scale": scale}, steps=4000, transient=4000
     )
 )(compared)
-print("sum less exponent:", found.shares.sum(axis=1) - found.exponent)
+print("sum less exponent:", growth.shares.sum(axis=1) - growth.exponent)
 
 figure, axis = plt.subplots(figsize=(plotting.DOUBLE, 2.4), layout="constrained")
-places = np.arange(len(found.parts))
+places = np.arange(len(growth.parts))
 for number, scale in enumerate(compared):
-    exponent = round(float(found.exponent[number]), 3) + 0.0  # not -0
+    exponent = round(float(growth.exponent[number]), 3) + 0.0  # not -0
     axis.bar(
         places + 0.27 * (number - 1),
-        found.shares[number],
+        growth.shares[number],
         0.25,
-        yerr=found.stderr[number],
+        yerr=growth.stderr[number],
         label=rf"scale {scale}: $\lambda_1 = {exponent:.3f}$",
     )
 axis.axhline(0, color="0.3", lw=0.6)
-axis.set(xticks=places, xticklabels=found.parts, ylabel="share (nat/step)")
+axis.set(xticks=places, xticklabels=growth.parts, ylabel="share (nat/step)")
 axis.legend()
 plt.show()
 

@@ -68,9 +68,10 @@ def kept(
     texts = lowered.as_text(), *origin.machine
     before = compilations.count()
     compiled = lowered.compile()
-    made = compilations.count().since(before)
+    requests = compilations.count().since(before)
     name = kept_files.digest(texts)
-    if made.compiled and not made.read:  # XLA can store only what it has just compiled
+    # XLA can store only what it has just compiled.
+    if requests.compiled and not requests.read:
         program, _, tree = serialize_executable.serialize(compiled)
         results = jax.tree.unflatten(tree, range(tree.num_leaves))
         kept_files.write(FOLDER, [name], pickle.dumps((program, results)))

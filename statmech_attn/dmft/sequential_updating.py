@@ -31,10 +31,10 @@ from statmech_attn.dmft.network import (
     token_overlaps,
 )
 from statmech_attn.dmft.system import (
+    AnyParameters,
     as_parameters,
     clock,
     Display,
-    Given,
     newest,
     Produced,
     Step,
@@ -113,7 +113,7 @@ class _Tangent(eqx.Module):
 
     net: Network
 
-    def __call__(self, parameters: Given) -> "MixedMap":
+    def __call__(self, parameters: AnyParameters) -> "MixedMap":
         return MixedMap(Step(self.net), as_parameters(parameters))
 
 

@@ -21,7 +21,7 @@ from statmech_attn.dmft.tangent import TangentMap
 from statmech_attn.dynamics import System
 
 
-Given = Parameters | Mapping[str, Any]
+AnyParameters = Parameters | Mapping[str, Any]
 
 
 def system(net: Network, epsilon: float | None = None) -> System:
@@ -78,7 +78,7 @@ class Step(eqx.Module):
 
     net: Network
 
-    def __call__(self, state: State, parameters: Given) -> State:
+    def __call__(self, state: State, parameters: AnyParameters) -> State:
         return step(self.net, as_parameters(parameters), state)
 
 
@@ -87,7 +87,7 @@ class Tangent(eqx.Module):
 
     net: Network
 
-    def __call__(self, parameters: Given) -> TangentMap:
+    def __call__(self, parameters: AnyParameters) -> TangentMap:
         return TangentMap(self.net, as_parameters(parameters))
 
 
@@ -96,7 +96,9 @@ class Display(eqx.Module):
 
     net: Network
 
-    def __call__(self, state: State, parameters: Given) -> Float[Array, "M *batch"]:
+    def __call__(
+        self, state: State, parameters: AnyParameters
+    ) -> Float[Array, "M *batch"]:
         params = as_parameters(parameters)
         _, overlaps = next_token(self.net, params, state)
         return semantic_overlaps(self.net, params, state, overlaps)
@@ -107,12 +109,12 @@ class Produced(eqx.Module):
 
     net: Network
 
-    def __call__(self, state: State, parameters: Given, per_block):
+    def __call__(self, state: State, parameters: AnyParameters, per_block):
         params = as_parameters(parameters)
         return block_averages(self.net, params, state, per_block)
 
 
-def as_parameters(parameters: Given) -> Parameters:
+def as_parameters(parameters: AnyParameters) -> Parameters:
     """Parameters from those by name."""
     if isinstance(parameters, Parameters):
         return parameters

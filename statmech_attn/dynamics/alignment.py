@@ -167,8 +167,8 @@ def gali(
     Example:
         >>> import jax.numpy as jnp
         >>> cat = lambda z: jnp.array([[2.0, 1.0], [1.0, 1.0]]) @ z % 1.0
-        >>> found = gali(cat, jnp.array([0.1, 0.2]))
-        >>> round(float(found.rate()[0]), 6)   # -2 ln((3 + sqrt 5)/2)
+        >>> alignment = gali(cat, jnp.array([0.1, 0.2]))
+        >>> round(float(alignment.rate()[0]), 6)   # -2 ln((3 + sqrt 5)/2)
         -1.924847
     """
     require_double()

@@ -216,10 +216,10 @@ def find_attractors(
     Example:
         >>> import numpy as np
         >>> wells = lambda x: 1.5 * x - 0.5 * x**3   # diverges beyond sqrt(5)
-        >>> found = find_attractors(wells, np.array([-0.5, 1.0, 0.3, 5.0]))
-        >>> found.counts.tolist(), found.period.tolist()
+        >>> attractors = find_attractors(wells, np.array([-0.5, 1.0, 0.3, 5.0]))
+        >>> attractors.counts.tolist(), attractors.period.tolist()
         ([2, 1], [1, 1])
-        >>> STABILITY[found.stability].tolist(), found.label.tolist()
+        >>> STABILITY[attractors.stability].tolist(), attractors.label.tolist()
         (['stable', 'stable'], [1, 0, 0, -2])
     """
     shared = shared_by(starts, parameters)
@@ -377,8 +377,8 @@ def arrival_rate(attractors: Attractors, resolution: int = 1) -> EscapeRate:
         >>> from statmech_attn.dynamics import Search
         >>> tent = lambda x: jnp.where(x > 1, 1 + x / 2, 2.2 * jnp.minimum(x, 1 - x))
         >>> starts = np.random.default_rng(0).uniform(0, 1, 400)
-        >>> found = find_attractors(tent, starts, search=Search(4000, record=128))
-        >>> rate = arrival_rate(found)
+        >>> attractors = find_attractors(tent, starts, search=Search(4000, record=128))
+        >>> rate = arrival_rate(attractors)
         >>> bool(abs(rate.rate - np.log(1.1)) < 4 * rate.stderr)
         True
     """

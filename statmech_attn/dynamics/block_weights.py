@@ -66,8 +66,8 @@ def torch_weights(state: Mapping[str, Any], heads: int, *, prefix: str = "") -> 
         "mlp_gain": "norm2.weight",
         "mlp_shift": "norm2.bias",
     }
-    given = {ours: n for ours, n in others.items() if f"{prefix}{n}" in state}
-    return arrays | {ours: array(name) for ours, name in given.items()}
+    stored = {ours: n for ours, n in others.items() if f"{prefix}{n}" in state}
+    return arrays | {ours: array(name) for ours, name in stored.items()}
 
 
 def flax_weights(
@@ -112,8 +112,8 @@ def flax_weights(
     if up is not None or down is not None:
         layers |= {"up": (up, (1, 0)), "down": (down, (1, 0))}
     arrays = {}
-    for name, (given, axes) in layers.items():
-        layer = given or {}
+    for name, (stored, axes) in layers.items():
+        layer = stored or {}
         kernel = np.asarray(layer.get("kernel", 0.0), float)
         if kernel.ndim != len(axes):
             raise ValueError(f"{name}: needs a kernel of {len(axes)} axes.")

@@ -36,6 +36,7 @@ from statmech_attn.options import require_least
 
 PER_OCTAVE = 4
 OCTAVES = 24
+RADII = 2.0 ** (-np.arange(OCTAVES * PER_OCTAVE, -1, -1) / PER_OCTAVE)  # over the size
 BLOCKS = 16
 CLOSE_PAIRS = 1000  # fewer leave a statistical error above some per cent
 LARGEST = 0.25  # radii beyond this share of the cloud's size see its edges
@@ -139,8 +140,8 @@ def correlation_dimension(
     Example:
         >>> import jax
         >>> square = jax.random.uniform(jax.random.key(0), (4000, 2))
-        >>> found = correlation_dimension(square, theiler=0)
-        >>> abs(float(found.dimension) - 2) < 0.1
+        >>> result = correlation_dimension(square, theiler=0)
+        >>> abs(float(result.dimension) - 2) < 0.1
         True
     """
     require_double()
@@ -228,9 +229,6 @@ def _dimension(points, theiler, per_block):
         slopes=jnp.where(total > 0, local_slopes(log_c), jnp.nan),
         result=result,
     )
-
-
-RADII = 2.0 ** (-np.arange(OCTAVES * PER_OCTAVE, -1, -1) / PER_OCTAVE)  # over the size
 
 
 def pair_counts(points: Float[Array, "T d"], theiler, per_block: int):

@@ -187,13 +187,13 @@ class PlaneBasins(Points):
         step = self.coarse
         while step:
             i, j = _lattice(step, edge=self.coarse > 1)
-            asked = basin[:, i, j] == UNKNOWN
+            unknown = basin[:, i, j] == UNKNOWN
             if step < self.coarse:
                 around = _around(basin, i, j, 2 * step)
                 inside = (around == around[0]).all(axis=0)
-                basin[:, i, j] = np.where(asked & inside, around[0], basin[:, i, j])
-                asked &= ~inside
-            of_tile, place = np.nonzero(asked)
+                basin[:, i, j] = np.where(unknown & inside, around[0], basin[:, i, j])
+                unknown &= ~inside
+            of_tile, place = np.nonzero(unknown)
             where = of_tile, i[place], j[place]
             if place.size:
                 basin[where], time[where] = self._followed(cells[where])
@@ -312,8 +312,8 @@ class PlaneBasins(Points):
     def _later(self) -> Callable[[Orbits], Orbits]:
         """Some looks at orbits; what is known of those that arrived stays."""
         between = steps_of_look(self.system)
-        given = self.system, self.parameters, self._sets, between, self._most
-        return partial(_later, *given)
+        fixed = self.system, self.parameters, self._sets, between, self._most
+        return partial(_later, *fixed)
 
 
 @eqx.filter_jit

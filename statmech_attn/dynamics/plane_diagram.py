@@ -261,7 +261,7 @@ class PlaneDiagram(Points):
         return about | ({"along": np.array(along)} if shown else {})
 
     def assemble(self, results: Results) -> Assembled:
-        """With the other parameters, and words of what is observed."""
+        """With the other parameters, and labels of what is observed."""
         dataset, rows = super().assemble(results).dataset, self.observables
-        given = rows, self.grid.others(), self.variables
-        return Assembled(label_observables(dataset, *given))
+        labels = rows, self.grid.others(), self.variables
+        return Assembled(label_observables(dataset, *labels))

@@ -176,9 +176,9 @@ def curve_rotation(
         >>> import jax.numpy as jnp
         >>> turn = lambda z: z * jnp.exp(2j * jnp.pi * 0.3)
         >>> plane = lambda z: jnp.stack([z.real, z.imag])
-        >>> found = curve_rotation(
+        >>> rotation = curve_rotation(
         ...     System(turn, plane), jnp.array(1.0 + 0j), steps=1000)
-        >>> round(float(found.number), 12)
+        >>> round(float(rotation.number), 12)
         0.3
     """
     require_double()

@@ -87,8 +87,8 @@ def hysteresis(
         >>> import numpy as np
         >>> from jax import numpy as jnp
         >>> cubic = lambda x, r: x + 0.1 * (r + x - x**3)
-        >>> found = hysteresis(cubic, jnp.array(-1.0), np.linspace(-1, 1, 21))
-        >>> found.interval.round(1).tolist()
+        >>> sweeps = hysteresis(cubic, jnp.array(-1.0), np.linspace(-1, 1, 21))
+        >>> sweeps.interval.round(1).tolist()
         [[-0.4, -0.3, 0.3, 0.4]]
     """
     values = np.sort(np.asarray(values, float).ravel())

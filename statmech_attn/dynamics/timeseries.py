@@ -96,8 +96,8 @@ def largest_exponent(
         >>> import numpy as np
         >>> x = [0.3]
         >>> for _ in range(999): x.append(4 * x[-1] * (1 - x[-1]))
-        >>> found = largest_exponent(np.array(x), embedding=2, horizon=5)
-        >>> bool(abs(found.value - np.log(2)) < 0.1)
+        >>> largest = largest_exponent(np.array(x), embedding=2, horizon=5)
+        >>> bool(abs(largest.value - np.log(2)) < 0.1)
         True
     """
     if method not in METHODS:

@@ -233,8 +233,8 @@ class Trajectories(Points):
 
     def assemble(self, results: Results) -> Assembled:
         dataset = super().assemble(results).dataset
-        given = self.observables, self._axes.others(), self.variables
-        return Assembled(label_observables(dataset, *given))
+        labels = self.observables, self._axes.others(), self.variables
+        return Assembled(label_observables(dataset, *labels))
 
     @property
     def length(self) -> int:

@@ -484,8 +484,8 @@ def growth_shares(
         >>> import jax.numpy as jnp
         >>> grow = lambda h, p: h / 2
         >>> system = looped([{"a": grow, "b": grow}, {"c": lambda h, p: -h / 4}])
-        >>> found = growth_shares(system, jnp.zeros((2, 3)), steps=16)
-        >>> np.exp(found.shares * np.array([2, 2, 1])).round(6).tolist()
+        >>> shares = growth_shares(system, jnp.zeros((2, 3)), steps=16)
+        >>> np.exp(shares.shares * np.array([2, 2, 1])).round(6).tolist()
         [2.0, 2.0, 0.75]
     """
     require_double()

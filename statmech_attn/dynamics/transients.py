@@ -233,8 +233,8 @@ def escape_rate(
 
     Example:
         >>> import numpy as np
-        >>> found = escape_rate(np.array([3, 5, 8]), np.array([True, True, False]))
-        >>> found.events, round(found.rate, 4)
+        >>> escape = escape_rate(np.array([3, 5, 8]), np.array([True, True, False]))
+        >>> escape.events, round(escape.rate, 4)
         (2, 0.1335)
     """
     _check(lifetime, ended)

@@ -171,9 +171,9 @@ class FiniteSizes(Points):
         params = dmft.parameters(
             np.full(self.sampling.runs, beta), self.gamma, self.epsilon
         )
-        given = params, lanes, jnp.asarray(self._counts[place["n_spins"]], float)
+        runs = params, lanes, jnp.asarray(self._counts[place["n_spins"]], float)
         measure = self._times if self.law.kind == "fold" else self._amplitudes
-        return {"beta": beta} | measure(n, beta, given, tick)
+        return {"beta": beta} | measure(n, beta, runs, tick)
 
     def coordinates(self) -> dict[str, Any]:
         first = QUANTITIES.index("time" if self.law.kind == "fold" else "amplitude")
@@ -265,15 +265,15 @@ class FiniteSizes(Points):
         of_rise = np.hypot(error[:, above], error[:, below]) / rise
         return width, width * np.hypot(of_rise, error[:, at] / value[:, at])
 
-    def _amplitudes(self, n, beta: float, given, tick: Tick) -> dict[str, Any]:
+    def _amplitudes(self, n, beta: float, runs, tick: Tick) -> dict[str, Any]:
         """Moments and the density of the amplitude, with errors from the runs."""
         law, how = self.law, self.sampling
         relaxation = 1 / (abs(law.growth) * float(law.rounding(n)))
         stride = max(round(how.duration * relaxation / how.samples), 1) * law.steps
         skipped = math.ceil(how.warmup * how.samples / how.duration)
-        parts, state = [], self._state(given[0], law.x)
+        parts, state = [], self._state(runs[0], law.x)
         for first in range(0, skipped + how.samples, PIECE):
-            state, part = _windows(self.net, *given, state, first, stride)
+            state, part = _windows(self.net, *runs, state, first, stride)
             parts.append(np.asarray(part))
             tick(PIECE / (skipped + how.samples + PIECE))
         windows = np.concatenate(parts)[skipped : skipped + how.samples]
@@ -293,7 +293,7 @@ class FiniteSizes(Points):
             "density_theory": expected,
         }
 
-    def _times(self, n, beta: float, given, tick: Tick) -> dict[str, Any]:
+    def _times(self, n, beta: float, runs, tick: Tick) -> dict[str, Any]:
         """Mean time of a passage with its error.
 
         Raises:
@@ -304,13 +304,13 @@ class FiniteSizes(Points):
         turns = round(float(self._scaled(distance)) * n ** (1 / 3) / law.steps)
         projection, vector = np.real(law.adjoint), np.real(law.vector)
         level = projection @ law.x + end
-        state = self._state(given[0], law.x + start * vector)
+        state = self._state(runs[0], law.x + start * vector)
         times, longest = np.zeros(self.sampling.runs), self.sampling.horizon
         carry = state, 0, jnp.asarray(times)
         for stop in range(1, round(longest) + 1):
             last = stop * max(turns, 1)
             line = projection, level
-            carry = _passages(self.net, *given, carry, line, law.steps, last)
+            carry = _passages(self.net, *runs, carry, line, law.steps, last)
             tick(0.5**stop)
             times = np.asarray(carry[2])
             if (times > 0).all():

@@ -132,12 +132,12 @@ class Native:
         if count != points:
             pad = lambda x, p: _padded(np.asarray(x), p.axis, count)
             leaves = list(map(pad, leaves, self._inputs))
-        given = [
+        arguments = [
             machine.placed(x, p.dtype)
             for x, p in zip(leaves, self._inputs, strict=True)
         ]
         results = machine.blank([p.struct(count) for p in self._outputs])
-        machine(given + results, count)
+        machine(arguments + results, count)
         if count != points:
             results = [
                 x if p.axis is None else x[..., :points]

@@ -17,7 +17,7 @@ from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import span
 from statmech_attn.plotting.labels import label, many, shown, sign
 from statmech_attn.plotting.registry import picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 LETTERED = 0.07  # a cell wider than this share of the axis carries its period
@@ -29,7 +29,7 @@ PERIODS = 3  # of a set, in its entry
 
 @picture("basins", "basins")
 @style.styled
-def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def basin_fractions(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Shares of the starts by set, stacked, and with errors; mean lifetimes below.
 
     A set keeps its colour along the parameter; the number in a wide cell is its period.
@@ -94,7 +94,7 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
 
 
 @style.styled
-def sweep_samples(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def sweep_samples(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Samples of both sweeps of a parameter, with a bar where they differ.
 
     Args:
@@ -153,7 +153,7 @@ def _mark_difference(axis: Axes, dataset: xr.Dataset) -> None:
 
 @picture("hysteresis", "hysteresis")
 @style.styled
-def hysteresis(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def hysteresis(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Samples of the sweeps up and down a parameter, and the distance of their sets.
 
     Args:

@@ -18,7 +18,7 @@ from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.exponents import draw_pieces, draw_spectrum, jumps
 from statmech_attn.plotting.labels import is_own, label, shown
 from statmech_attn.plotting.registry import picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 BANDS = "bands: one standard error"
@@ -54,7 +54,7 @@ def is_plane(dataset: xr.Dataset) -> bool:
 )
 @style.styled
 def bifurcation_diagram(
-    dataset: xr.Dataset, *, strobe: bool | None = None, axes: Given = None
+    dataset: xr.Dataset, *, strobe: bool | None = None, axes: PanelAxes = None
 ) -> Figure:
     """Section samples over a parameter, phases above, exponents and entropy below.
 

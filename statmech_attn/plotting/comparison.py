@@ -31,7 +31,7 @@ from statmech_attn.plotting.registry import (
     picture,
     values_of,
 )
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 LEVEL = 6  # values of beta whose names stand level
@@ -61,7 +61,7 @@ def finite_size(
     pattern: int = 1,
     tokens: int = 100,
     sizes: int = 3,
-    axes: Given = None,
+    axes: PanelAxes = None,
 ) -> Figure:
     """One run and the average over runs, against mean field with its noise band.
 
@@ -114,7 +114,9 @@ def _along(simulation: xr.Dataset) -> str:
     return names[0]
 
 
-def _grid(axes: Given, betas, n_spins, rest: float) -> tuple[sheets.Sheet, np.ndarray]:
+def _grid(
+    axes: PanelAxes, betas, n_spins, rest: float
+) -> tuple[sheets.Sheet, np.ndarray]:
     """Axes for each beta (rows) and N (columns), with what all of them say."""
     shape = len(betas), len(n_spins)
     size = style.DOUBLE, 1.1 * len(betas) + rest
@@ -188,7 +190,7 @@ def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) 
 @picture("agreement", "comparison", choices={"observable": lambda dataset: OBSERVABLES})
 @style.styled
 def agreement(
-    dataset: xr.Dataset, *, observable: str = "A", axes: Given = None
+    dataset: xr.Dataset, *, observable: str = "A", axes: PanelAxes = None
 ) -> Figure:
     """Differences in standard errors by beta; spread and bias against N.
 
@@ -325,7 +327,7 @@ def differences_in_time(
     pattern: int = 1,
     tokens: int = 100,
     sizes: int = 3,
-    axes: Given = None,
+    axes: PanelAxes = None,
 ) -> Figure:
     """Simulation minus theory in standard errors at every token, and what is allowed.
 

@@ -19,7 +19,7 @@ from statmech_attn.plotting.bifurcation import bifurcation_samples
 from statmech_attn.plotting.labels import is_own, label, shown
 from statmech_attn.plotting.panels import tell
 from statmech_attn.plotting.registry import has, picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 INDIGO, WINE, PINK, OLIVE = "#332288", "#882255", "#E7298A", "#999933"  # of no phase
@@ -64,7 +64,7 @@ def continuation_diagram(
     *datasets: xr.Dataset,
     scan: xr.Dataset | None = None,
     zoom: tuple[float, float] | None = None,
-    axes: Given = None,
+    axes: PanelAxes = None,
 ) -> Figure:
     """Stable and unstable branches with their bifurcations, over those of a scan.
 
@@ -107,7 +107,7 @@ def _shown(dataset: xr.Dataset) -> str:
 
 @picture("critical_curves", "continuation", when=has("curve_kind"))
 @style.styled
-def critical_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def critical_curves(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Curves of bifurcations in two parameters, and what changes along them.
 
     Args:

@@ -15,7 +15,7 @@ from statmech_attn.plotting import sheets, style
 from statmech_attn.plotting.exponents import colour
 from statmech_attn.plotting.labels import label, worded
 from statmech_attn.plotting.registry import picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 from statmech_attn.presentation import quantity
 
 
@@ -29,7 +29,7 @@ EDGES = 0.1, 0.3, 0.6, 1.0  # of angles that have one colour, rad
     when=lambda data: bool(np.isfinite(data.angle).all()),
 )
 @style.styled
-def covariant_vectors(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def covariant_vectors(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Smallest angle at states of the orbit, and the share of steps with a smaller one.
 
     Args:
@@ -94,7 +94,7 @@ def _law(axis: Axes, dataset: xr.Dataset) -> None:
 
 @picture("angle_quantiles", "covariant-diagram")
 @style.styled
-def angle_quantiles(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def angle_quantiles(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Growth of covariant vectors and their smallest angles along a parameter.
 
     Below every line of the second panel lies one share of the steps of the orbit.

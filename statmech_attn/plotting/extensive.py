@@ -23,7 +23,7 @@ from statmech_attn.plotting.registry import (
     pages_of,
     picture,
 )
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1)), (0, (1, 3)))
@@ -170,7 +170,7 @@ def _sizes(simulation: xr.Dataset) -> str:
 
 @picture("crosstalk", "extensive", pages=pages)
 @style.styled
-def crosstalk_in_time(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def crosstalk_in_time(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Width of the crosstalk, and attention weights, in time at every point.
 
     Args:
@@ -213,7 +213,9 @@ CHOSEN: dict[str, Any] = {"pages": pages, "choices": {"name": _of_two_times}}
 @picture("correlations", "extensive", when=has("C"), **CHOSEN)
 @picture("correlations", "extensive-simulation", when=has("C_mean"), **CHOSEN)
 @style.styled
-def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Figure:
+def two_times(
+    dataset: xr.Dataset, name: str = "C", *, axes: PanelAxes = None
+) -> Figure:
     """An order parameter of two times as a picture, a panel for every point.
 
     Args:
@@ -270,7 +272,7 @@ def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Fi
 )
 @style.styled
 def capacities(
-    dataset: xr.Dataset, spins: xr.Dataset | None = None, *, axes: Given = None
+    dataset: xr.Dataset, spins: xr.Dataset | None = None, *, axes: PanelAxes = None
 ) -> Figure:
     """Largest alpha of retrieval against gamma, or else against the temperature.
 
@@ -361,7 +363,7 @@ def _threshold(axis: Axes, spins: xr.Dataset, along: str, colour: str) -> None:
 
 @picture("agreement", "comparison")
 @style.styled
-def extensive_agreement(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def extensive_agreement(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Differences of spins from theory in standard errors, and in size, against N.
 
     Args:

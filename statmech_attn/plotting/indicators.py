@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.registry import picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 SERIES = {
@@ -29,7 +29,7 @@ RESOLVED = 1e-5  # share of pairs below which a correlation sum is noise
 
 @picture("chaos_indicators", "chaos-indicators")
 @style.styled
-def chaos_indicators(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def chaos_indicators(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Local slopes of the correlation sum, finite-time exponents, alignment.
 
     Args:
@@ -54,7 +54,7 @@ def chaos_indicators(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
 
 @picture("finite_series", "chaos-indicators")
 @style.styled
-def finite_series(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def finite_series(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """What nolds finds in series of N spins, against the mean field.
 
     Solid lines are exact exponents, dotted ones the same estimate from the series of

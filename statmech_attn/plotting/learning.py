@@ -24,7 +24,7 @@ from statmech_attn.plotting.registry import (
     temperatures,
     values_of,
 )
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 from statmech_attn.statistics import share_error
 
 
@@ -200,7 +200,7 @@ def order_parameter_matrices(
     *,
     widths: float | Sequence[float] | None = None,
     layer: int = 1,
-    axes: Given = None,
+    axes: PanelAxes = None,
 ) -> Figure:
     """Order parameters U as matrices over pairs of paths, one panel for each width.
 
@@ -310,7 +310,7 @@ def alignment(
 )
 @style.styled
 def path_kernels(
-    dataset: xr.Dataset, *, width: float | None = None, axes: Given = None
+    dataset: xr.Dataset, *, width: float | None = None, axes: PanelAxes = None
 ) -> Figure:
     """Kernels of the single paths, of the GP limit and at one N, on some examples.
 
@@ -381,7 +381,7 @@ def _in_order(kernel: np.ndarray) -> tuple[np.ndarray, ...]:
 
 @picture("finite_width", "comparison", pages=temperatures)
 @style.styled
-def finite_width(comparison: xr.Dataset, *, axes: Given = None) -> Figure:
+def finite_width(comparison: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Entries of U_1, differences from the reference and accuracy against N.
 
     Args:
@@ -540,7 +540,7 @@ def _label(axis: Axes, name: str) -> str | None:
 
 @picture("growth", "benchmark")
 @style.styled
-def growth(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def growth(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Time of a saddle point against P, N, N_0 and the number of paths.
 
     Takes a file of `benchmarks/saddle.py --growth`.

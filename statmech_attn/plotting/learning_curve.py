@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from statmech_attn.plotting import learning, notes, sheets, style
 from statmech_attn.plotting.registry import has, picture, points
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 SINGLE = ("width", "temperature")
@@ -24,7 +24,7 @@ WIDE = 10  # largest over smallest P from which their axis is logarithmic
 
 @picture("learning_curve", "learning-curve", pages=points)
 @style.styled
-def error_against_examples(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def error_against_examples(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Test error and accuracy against P: theory, samples, and the GP limit.
 
     Bands and bars are standard errors over training sets; a vertical line is at

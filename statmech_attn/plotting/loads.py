@@ -18,7 +18,7 @@ from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import codes_of
 from statmech_attn.plotting.comparison import MARKERS, scientific
 from statmech_attn.plotting.exponents import jumps
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 LEAST = 0.005  # spread in time that is drawn
@@ -27,7 +27,7 @@ ALPHA = r"further patterns per spin $\alpha$"
 
 @style.styled
 def phases_against_load(
-    dataset: xr.Dataset, spins: xr.Dataset | None = None, *, axes: Given = None
+    dataset: xr.Dataset, spins: xr.Dataset | None = None, *, axes: PanelAxes = None
 ) -> Figure:
     """Phase and largest exponent at several beta as alpha grows.
 

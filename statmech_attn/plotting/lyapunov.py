@@ -16,7 +16,7 @@ from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.exponents import colour, dashes, entries
 from statmech_attn.plotting.phases import describe_phase
 from statmech_attn.plotting.registry import pages_of_beta, picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 COLUMNS = 3
@@ -25,7 +25,7 @@ COLUMNS = 3
 @picture("running_lyapunov", "running-lyapunov", pages=pages_of_beta)
 @style.styled
 def running_lyapunov(
-    dataset: xr.Dataset, *, exponents: int = 2, axes: Given = None
+    dataset: xr.Dataset, *, exponents: int = 2, axes: PanelAxes = None
 ) -> Figure:
     """Leading exponents averaged up to each time, one panel for every beta.
 

@@ -31,7 +31,7 @@ from statmech_attn.plotting.learning import (
     SAMPLED,
 )
 from statmech_attn.plotting.registry import picture, values_of
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 from statmech_attn.statistics import mean_of_known
 from statmech_attn.storage import toml
 
@@ -87,7 +87,7 @@ def one_shot_accuracy(
     trained: xr.Dataset | None = None,
     saddle: xr.Dataset | None = None,
     *,
-    axes: Given = None,
+    axes: PanelAxes = None,
 ) -> Figure:
     """Accuracy against N on every test set: theory, GP limit, samples, descent.
 
@@ -320,7 +320,7 @@ def one_shot_matrices(
     posteriors: Sequence[xr.Dataset] = (),
     trained: xr.Dataset | None = None,
     *,
-    axes: Given = None,
+    axes: PanelAxes = None,
 ) -> Figure:
     """U_1 of theory, samples and gradient descent, over its mean diagonal entry.
 
@@ -459,7 +459,7 @@ def one_shot_alignment(
     when=lambda dataset: "path_kernel" in dataset and images.are_chosen(dataset),
 )
 @style.styled
-def one_shot_kernels(theory: xr.Dataset, *, axes: Given = None) -> Figure:
+def one_shot_kernels(theory: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Kernels of the paths, of the GP limit, and at the smallest width.
 
     Args:

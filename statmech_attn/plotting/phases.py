@@ -26,7 +26,7 @@ from statmech_attn.plotting.continuation import bifurcation_curves
 from statmech_attn.plotting.exponents import draw_pieces, in_words, jumps, set_scale
 from statmech_attn.plotting.labels import is_own, label
 from statmech_attn.plotting.registry import picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 # Colours of the classes that the sign of one exponent can tell apart.
@@ -44,7 +44,7 @@ FEW = 0.02  # share of points that may lie beyond the scale of a map, or set non
 @picture("phase_diagram", "bifurcation", "diagram", when=is_plane)
 @style.styled
 def phase_diagram(
-    dataset: xr.Dataset, curves: xr.Dataset | None = None, *, axes: Given = None
+    dataset: xr.Dataset, curves: xr.Dataset | None = None, *, axes: PanelAxes = None
 ) -> Figure:
     """Phases and largest exponent over two parameters, the first one across.
 
@@ -191,7 +191,7 @@ def _amounts(
     when=lambda data: "phase" in data and not (is_plane(data) or is_own(data)),
 )
 @style.styled
-def classifier_disagreement(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def classifier_disagreement(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Classes by all evidence and by one sign, and the exponents where they differ.
 
     The published classifier, `dynamics.as_in_paper`, looks at the sign of the plain

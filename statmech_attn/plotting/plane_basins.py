@@ -14,7 +14,7 @@ from statmech_attn.dynamics import basins
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.labels import label, symbol
 from statmech_attn.plotting.registry import Pages, picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 OTHERS = {
@@ -88,7 +88,7 @@ def plane_basins(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
 
 @picture("basin_borders", "plane-diagram")
 @style.styled
-def basin_borders(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def basin_borders(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Basin entropies and the uncertainty exponent of a plane along a parameter.
 
     Above the line at ln 2 of the border's entropy it is a fractal.

@@ -17,7 +17,7 @@ from statmech_attn import bpkr
 from statmech_attn.bpkr import estimates
 from statmech_attn.plotting import images, notes, sheets, style
 from statmech_attn.plotting.registry import picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 from statmech_attn.statistics import mean_of_known
 
 
@@ -45,7 +45,7 @@ PUBLISHED_ACCURACY = (0.838, 0.818, 0.830, 0.795, 0.754, 0.760, 0.765, 0.743, 0.
 
 @picture("pruned_heads", "pruning")
 @style.styled
-def pruned_heads(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def pruned_heads(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Accuracy on the first test set lost without a head, against the head's score.
 
     One panel for each training, with the rank correlation of both; bars are standard
@@ -141,7 +141,7 @@ def _numbered(dataset: xr.Dataset) -> bool:
 
 @picture("pruning_ranks", "pruning")
 @style.styled
-def pruning_ranks(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def pruning_ranks(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Accuracy lost with one head, by the rank of its score, and rank correlations.
 
     Means over the trainings with their standard errors; of a single training the error
@@ -283,7 +283,7 @@ def _legend_above(axis: Axes, columns: int) -> None:
 
 @picture("cumulative_pruning", "pruning")
 @style.styled
-def cumulative_pruning(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def cumulative_pruning(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Accuracy against the number of heads pruned, in the order of each score.
 
     A panel for each test set, of images for unseen characters and FashionMNIST where it

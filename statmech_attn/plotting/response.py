@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from statmech_attn.dmft import OBSERVABLES
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.registry import pages_of_beta, picture, values_of
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 CHOICES = {
@@ -26,7 +26,7 @@ def response_curves(
     *,
     observable: str = "m_v",
     pattern: int = 1,
-    axes: Given = None,
+    axes: PanelAxes = None,
 ) -> Figure:
     """Susceptibility, spectrum of the noise and temperature of one observable.
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.registry import picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 from statmech_attn.presentation import quantity
 
 
@@ -24,7 +24,7 @@ PANELS = {
 
 @picture("model_selection", "model-selection")
 @style.styled
-def evidence_and_validation(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def evidence_and_validation(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """ln p(Y) and validation error against T, a line for each width.
 
     Of a single temperature they are drawn against the width.

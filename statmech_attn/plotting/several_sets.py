@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from statmech_attn.plotting import images, notes, sheets, style
 from statmech_attn.plotting.registry import picture, temperatures
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 ASIDE = 0.05  # between the points of two sets, in powers of e of the width
@@ -29,7 +29,7 @@ def _are_shown(dataset: xr.Dataset) -> bool:
 @picture("test_sets", "order-parameter", when=_are_shown)
 @picture("test_sets", "posterior", when=_are_shown, pages=temperatures)
 @style.styled
-def accuracy_on_sets(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def accuracy_on_sets(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Accuracy against N on every test set, with the binomial error of the set.
 
     Of order parameters a panel for every choice of the temperature, with the limit of

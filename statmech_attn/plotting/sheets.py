@@ -24,7 +24,7 @@ PER_ROW = 8  # entries of a legend
 PER_INCH = 19  # letters of the note at the foot
 UNSEEN = str.maketrans("", "", "${}^_")  # signs of a formula
 DOT = 6.0  # points, of a dot in a legend at least
-Given = Axes | Sequence[Axes] | np.ndarray | None
+PanelAxes = Axes | Sequence[Axes] | np.ndarray | None
 
 
 class Sheet(NamedTuple):
@@ -120,8 +120,8 @@ def in_order(axis: Axes) -> list[tuple[str, Any]]:
     return sorted(zip(labels, handles, strict=True), key=drawn)
 
 
-def sheet(axes: Given, count: int, make: Callable[[], Sequence[Axes]]) -> Sheet:
-    """Given axes, or those of a new figure.
+def sheet(axes: PanelAxes, count: int, make: Callable[[], Sequence[Axes]]) -> Sheet:
+    """PanelAxes axes, or those of a new figure.
 
     Args:
         count: of the panels.
@@ -136,10 +136,10 @@ def sheet(axes: Given, count: int, make: Callable[[], Sequence[Axes]]) -> Sheet:
     """
     if axes is None:
         return Sheet(list(make()), True)
-    given = [axes] if isinstance(axes, Axes) else list(np.ravel(np.asarray(axes)))
-    if len(given) != count:
-        raise ValueError(f"axes: this picture has {count} panels; got {len(given)}.")
-    return Sheet(given, False)
+    panels = [axes] if isinstance(axes, Axes) else list(np.ravel(np.asarray(axes)))
+    if len(panels) != count:
+        raise ValueError(f"axes: this picture has {count} panels; got {len(panels)}.")
+    return Sheet(panels, False)
 
 
 def single(ax: Axes | None, width: float, height: float) -> Sheet:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from statmech_attn.plotting import notes, sheets, style
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 WORDS = {
@@ -22,7 +22,7 @@ WORDS = {
 
 @style.styled
 def signal_propagation(
-    theory: xr.Dataset, sampled: Sequence[xr.Dataset] = (), *, axes: Given = None
+    theory: xr.Dataset, sampled: Sequence[xr.Dataset] = (), *, axes: PanelAxes = None
 ) -> Figure:
     """What random blocks make of norms, overlaps and angles, layer by layer.
 

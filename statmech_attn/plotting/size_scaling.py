@@ -14,7 +14,7 @@ from matplotlib.ticker import NullFormatter
 
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.registry import picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 from statmech_attn.presentation import quantity
 
 
@@ -36,7 +36,7 @@ SIZES = {  # symbols of sizes at the bifurcation
 
 @picture("finite_size", "finite-size")
 @style.styled
-def finite_size_collapse(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def finite_size_collapse(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Mean squares or times of all N on one line, densities, and powers of N.
 
     Lines are the theory, with no fitted number.  What lies outside its limits is pale.

@@ -17,7 +17,7 @@ from statmech_attn.plotting.bifurcation import (
     phase_ribbon,
 )
 from statmech_attn.plotting.continuation import bifurcation_points, branches
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 HEIGHTS = (0.13, 0.9, 0.9, 0.6, 0.6)
@@ -25,7 +25,7 @@ HEIGHTS = (0.13, 0.9, 0.9, 0.6, 0.6)
 
 @style.styled
 def sweep_diagram(
-    scan: xr.Dataset, *continuations: xr.Dataset, axes: Given = None
+    scan: xr.Dataset, *continuations: xr.Dataset, axes: PanelAxes = None
 ) -> Figure:
     """Phases of both sweeps, their samples over branches of cycles, their exponents.
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.labels import symbol, worded
 from statmech_attn.plotting.registry import pages_of, picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 from statmech_attn.plotting.trajectory import few, fit_height, square
 
 
@@ -28,7 +28,7 @@ MANY = 8
     pages=lambda dataset: pages_of(dataset, str(dataset.observed.dims[0])),
 )
 @style.styled
-def trajectories(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def trajectories(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """What is observed over the first steps, and its orbit in the plane.
 
     Many observables, such as the sites of a lattice, are a map over step and number.

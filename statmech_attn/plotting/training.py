@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.registry import picture, temperatures
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 SPREAD = 0.06  # of the restarts of one width, in powers of e
@@ -20,7 +20,7 @@ SPREAD = 0.06  # of the restarts of one width, in powers of e
 @picture("training", "training", pages=temperatures)
 @style.styled
 def training(
-    dataset: xr.Dataset, theory: xr.Dataset | None = None, *, axes: Given = None
+    dataset: xr.Dataset, theory: xr.Dataset | None = None, *, axes: PanelAxes = None
 ) -> Figure:
     """Losses by width, accuracies and the diagonal of U_1 against N.
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from statmech_attn.plotting import sheets, style
 from statmech_attn.plotting.images import chance_level, size_words
 from statmech_attn.plotting.registry import picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 HIGHEST = 1.5  # squared error that is shown where it is enough
@@ -23,7 +23,7 @@ DASHED = (0, (3, 2))
 
 @picture("learning_curves", "training")
 @style.styled
-def learning_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def learning_curves(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Loss and validation accuracy against the step, one line for each restart.
 
     Circles are at the step whose weights were kept.

@@ -19,7 +19,7 @@ from statmech_attn.labels import unit_of
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.phases import describe_phase
 from statmech_attn.plotting.registry import pages_of_beta, picture, values_of
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 WINDOWS = (250, 350, 5000)
@@ -47,7 +47,7 @@ def trajectory_windows(
     windows: Sequence[int] = WINDOWS,
     observable: str = "m_o_se",
     pattern: int = 1,
-    axes: Given = None,
+    axes: PanelAxes = None,
 ) -> Figure:
     """The overlap with one pattern over the first tokens of the file, by beta.
 
@@ -114,7 +114,7 @@ def trajectory_windows(
 )
 @style.styled
 def phase_planes(
-    dataset: xr.Dataset, *, phases: xr.Dataset | None = None, axes: Given = None
+    dataset: xr.Dataset, *, phases: xr.Dataset | None = None, axes: PanelAxes = None
 ) -> Figure:
     """Orbits in the planes (m_o_se_1, m_o_se_2) and (A_1, A_3), three beta to a row.
 
@@ -176,7 +176,7 @@ def spectra(
     phases: xr.Dataset | None = None,
     pattern: int = 1,
     max_lag: int = MAX_LAG,
-    axes: Given = None,
+    axes: PanelAxes = None,
 ) -> Figure:
     """Power spectrum, linear and logarithmic, and autocorrelation of one overlap.
 

@@ -13,12 +13,12 @@ from matplotlib.ticker import MaxNLocator
 from statmech_attn.labels import unit_of
 from statmech_attn.plotting import sheets, style
 from statmech_attn.plotting.registry import picture
-from statmech_attn.plotting.sheets import Given
+from statmech_attn.plotting.sheets import PanelAxes
 
 
 @picture("unstable_cycles", "unstable-cycles", when=lambda data: bool(data.cycle.size))
 @style.styled
-def unstable_cycles(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def unstable_cycles(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Points of all cycles, short ones on top, and exponents by period.
 
     Args:

@@ -224,9 +224,9 @@ def _require_sense(stored: Stored) -> None:
             raise ValueError(f"failure {code} of row {row} of {count}")
 
 
-def _same(found: Arrays, computed: Arrays) -> bool:
+def _same(stored: Arrays, computed: Arrays) -> bool:
     """Equal to the last bit, NaN included."""
-    return found.keys() == computed.keys() and all(
+    return stored.keys() == computed.keys() and all(
         x.shape == y.shape and x.dtype == y.dtype and x.tobytes() == y.tobytes()
-        for x, y in ((found[name], np.asarray(computed[name])) for name in found)
+        for x, y in ((stored[name], np.asarray(computed[name])) for name in stored)
     )

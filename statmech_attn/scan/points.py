@@ -216,11 +216,13 @@ class Points(Computation, OneRound):
             attributes["failure_reasons"] = results.reasons()
         contents = self.derived(columns)
         used = {dimension for dims, _ in contents.values() for dimension in dims}
-        given = {**self.axes, **self.coordinates()}
+        coordinates = {**self.axes, **self.coordinates()}
         named = {row.name for row in self.variables if "{" not in row.name}
         known = lambda d: d in named or d.startswith("path_")
-        given = {d: x for d, x in given.items() if d in used and known(d)}
-        dataset = self.variables.labelled(contents, given).assign_attrs(attributes)
+        coordinates = {d: x for d, x in coordinates.items() if d in used and known(d)}
+        dataset = self.variables.labelled(contents, coordinates).assign_attrs(
+            attributes
+        )
         return Assembled(dataset.isel(dict.fromkeys(self.single, 0)))
 
     def column(self, results: Results, name: str) -> np.ndarray:

@@ -60,8 +60,8 @@ def summary(values) -> Summary:
 
     Example:
         >>> import numpy as np
-        >>> found = summary(np.random.default_rng(0).normal(size=(4, 500, 3)))
-        >>> found.mean.shape, bool((found.r_hat < 1.01).all())
+        >>> estimate = summary(np.random.default_rng(0).normal(size=(4, 500, 3)))
+        >>> estimate.mean.shape, bool((estimate.r_hat < 1.01).all())
         ((3,), True)
     """
     values = _chains(values)

@@ -75,8 +75,8 @@ def table(dataset: xr.Dataset, *names: str) -> pd.DataFrame:
         for name, x in dataset.coords.items()
         if x.dims and set(x.dims) <= set(dims)
     }
-    asked = dataset[list(names)].reset_coords(drop=True).assign_coords(along)
-    chosen = tabulate(asked, dims)
+    selected = dataset[list(names)].reset_coords(drop=True).assign_coords(along)
+    chosen = tabulate(selected, dims)
     if wide := [name for name in names if name in chosen.left_out]:
         rest = [str(dim) for dim in dataset[wide[0]].dims if dim not in dims]
         count = math.prod(dataset.sizes[dim] for dim in rest)
@@ -137,9 +137,9 @@ def point_dimensions(dataset: xr.Dataset) -> list[str]:
     the first one.
     """
     row = kinds.of_file(dataset.attrs.get("kind"), dataset.dims)
-    asked = row.rows.split() if row else []
-    dims = {dim for n in asked if n in dataset.variables for dim in dataset[n].dims}
-    dims |= {name for name in asked if name in dataset.dims}
+    rows = row.rows.split() if row else []
+    dims = {dim for n in rows if n in dataset.variables for dim in dataset[n].dims}
+    dims |= {name for name in rows if name in dataset.dims}
     if not dims:
         every = [set(x.dims) for x in dataset.data_vars.values() if x.ndim]
         dims = set.intersection(*every) if every else set()

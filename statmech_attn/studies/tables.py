@@ -71,14 +71,14 @@ def of(
         {'capture': 0.001, 'horizon': 500, 'seed': 0}
     """
     kinds, sentences = declared(choices), said(choices)
-    given = {field.name: field.default for field in fields(choices)} | defaults
+    values = {field.name: field.default for field in fields(choices)} | defaults
     keys: dict[str, Any] = {}
     entries = []
     for name in names or kinds:
         sentence, unit = sentences[name]
         unit = f" ({unit.replace('step', step)})" if unit else ""
         entries.append(f"    {name}{unit}: {sentence}")
-        default = ... if given[name] is MISSING else given[name]
+        default = ... if values[name] is MISSING else values[name]
         kind = kinds[name] if default is None else _without_none(kinds[name])
         if name in examples:
             keys[name] = (Annotated[kind, Field(examples=[examples[name]])], default)

@@ -383,9 +383,11 @@ def _layers(file: ArrayFile) -> tuple[str | None, ...]:
     blocks: set[int] = set()
     if "linear_blocks" in file:
         blocks = {int(number) for number in file.whole("linear_blocks").ravel()}
-    given = {m.group(): int(m[2]) for m in map(_OF_LAYER.fullmatch, file.stored) if m}
-    last = max([1, *given.values(), *blocks])
-    if min([1, *given.values(), *blocks]) < 1:
+    numbered = {
+        m.group(): int(m[2]) for m in map(_OF_LAYER.fullmatch, file.stored) if m
+    }
+    last = max([1, *numbered.values(), *blocks])
+    if min([1, *numbered.values(), *blocks]) < 1:
         raise ValueError(
             "layers are counted from 1, heads_1 or attention_1; there are "
             f"{file.names()}."
@@ -466,8 +468,8 @@ def _attention(name: str, layer: int, omega: np.ndarray, queries: str, real, mas
     """
     try:
         below = [None] * layer
-        given = bpkr.attention_arrays([*below, omega], queries=queries, real=real)
-        return given.layers[layer]
+        attention = bpkr.attention_arrays([*below, omega], queries=queries, real=real)
+        return attention.layers[layer]
     except ValueError as error:
         words = str(error).removeprefix("attention: ")
         words = re.sub(f"^in layer {layer + 1},? ", "", words)

@@ -36,7 +36,7 @@ from statmech_attn.tasks.array_sets import FIRST, sets_of_tests
 from statmech_attn.tasks.array_sources import source
 
 
-class Given(NamedTuple):
+class AttendedSets(NamedTuple):
     """Attentioned inputs and labels of a training set and of test sets.
 
     Attributes:
@@ -64,7 +64,7 @@ def load(
     skip: float | Sequence[float] = 0.0,
     heads: Sequence[str] = (),
     classes: Sequence[int] | None = None,
-) -> Given:
+) -> AttendedSets:
     """Read a file of arrays.
 
     Args:
@@ -94,7 +94,7 @@ def load(
     path = Path(path)
     try:
         file = array_files.opened(path)
-        return _given(file, readout, queries, skip, heads, classes)
+        return _attended_sets(file, readout, queries, skip, heads, classes)
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from None
 
@@ -138,19 +138,21 @@ def write_example(folder: str | Path) -> Path:
     return file
 
 
-def _given(file: ArrayFile, readout, queries, skip, heads, classes) -> Given:
+def _attended_sets(
+    file: ArrayFile, readout, queries, skip, heads, classes
+) -> AttendedSets:
     ends = sets_of_tests(file)
     of_sets = {
         end: labels(file, f"Y{end}", classes=classes) for end in ("", *ends.values())
     }
     counts = {end: of_set.examples for end, of_set in of_sets.items()}
-    given = source(file, counts, skip=skip, heads=heads)
-    names = given.names()
+    origin = source(file, counts, skip=skip, heads=heads)
+    names = origin.names()
 
     def attended(end: str):
-        xi = given.inputs(end, of_sets[end].rows, readout, queries)
+        xi = origin.inputs(end, of_sets[end].rows, readout, queries)
         return jax.device_put(xi), jax.device_put(of_sets[end].Y)
 
     train, sets = attended(""), {name: attended(end) for name, end in ends.items()}
     first, several = sets[FIRST], sets if len(sets) > 1 else {}
-    return Given(*train, *first, given.counts, names, several)
+    return AttendedSets(*train, *first, origin.counts, names, several)

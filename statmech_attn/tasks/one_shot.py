@@ -312,8 +312,8 @@ def _two_of(n_classes: int, bits, more_bits) -> Int32[Array, "B 2"]:
 def _rows(choices: Choices, xp: Any = jnp) -> list[tuple[Any, Any]]:
     """(class, drawing) of the first, second and query image."""
     classes, drawings, match = (xp.asarray(part) for part in choices[:3])
-    asked = xp.take_along_axis(classes, match[:, None], 1)[:, 0]
-    of = (classes[:, 0], classes[:, 1], asked)
+    of_query = xp.take_along_axis(classes, match[:, None], 1)[:, 0]
+    of = (classes[:, 0], classes[:, 1], of_query)
     return [(of[image], drawings[:, image]) for image in range(3)]
 
 

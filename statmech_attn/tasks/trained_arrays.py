@@ -136,8 +136,8 @@ def load_scored(
         >>> from statmech_attn.tasks import arrays
         >>> jax.config.update("jax_enable_x64", True)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     given = load_scored(arrays.write_example(folder), heads=["1.2"])
-        >>> given.heads, given.names
+        ...     scored = load_scored(arrays.write_example(folder), heads=["1.2"])
+        >>> scored.heads, scored.names
         ((1, 2), ('decisive', 'chosen', 'noise'))
     """
     path = Path(path)
@@ -152,61 +152,63 @@ def _scored(
     file: ArrayFile, readout, queries, skip, chosen, classes, memory_limit
 ) -> Scored:
     Y = _classes(file) if classes else labels(file, "Y", outputs=True).Y
-    given = source(file, {"": len(Y)}, skip=skip, heads=chosen)
+    attended = source(file, {"": len(Y)}, skip=skip, heads=chosen)
     outputs = 1 if Y.ndim == 1 else Y.shape[1]
-    most = bpkr.most_paths(len(Y), given.features, outputs, memory_limit)
+    most = bpkr.most_paths(len(Y), attended.features, outputs, memory_limit)
     labelled = jnp.asarray(Y)
-    if (n_paths := math.prod(given.branches)) > most:
+    if (n_paths := math.prod(attended.branches)) > most:
         words = f" of {outputs} outputs" if outputs > 1 else ""
         words = (
             f"{n_paths} attention paths{words} with {len(Y)} examples of "
-            f"{given.features} features do not fit into {memory_limit / 2**30:.3g} "
+            f"{attended.features} features do not fit into {memory_limit / 2**30:.3g} "
             f"GiB; {most} do"
         )
-        fewest = math.prod(prior.branches([1] * len(given.heads), given.skip))
-        if not given.layers or most < fewest:
+        fewest = math.prod(prior.branches([1] * len(attended.heads), attended.skip))
+        if not attended.layers or most < fewest:
             raise ValueError(
                 f"{words}: choose some of the heads, or take fewer examples."
             )
-        given = _fewer(given, labelled, readout, queries, most, memory_limit)
+        attended = _fewer(attended, labelled, readout, queries, most, memory_limit)
         warnings.warn(
-            f"{words}: {', '.join(given.names(numbered=True))} are scored, the heads "
-            "highest above their floors in the theory of their layers alone; choose "
-            "others by heads.",
+            f"{words}: {', '.join(attended.names(numbered=True))} are scored, the "
+            "heads highest above their floors in the theory of their layers alone; "
+            "choose others by heads.",
             stacklevel=3,
         )
-    weights, ablation = _value_weights(file, given), _ablation(file, given)
+    weights, ablation = _value_weights(file, attended), _ablation(file, attended)
     return Scored(
-        jnp.asarray(given.inputs("", None, readout, queries)),
+        jnp.asarray(attended.inputs("", None, readout, queries)),
         labelled,
-        given.counts,
-        given.names(numbered=True),
+        attended.counts,
+        attended.names(numbered=True),
         weights,
         ablation,
-        given.skip,
-        _alone(given, given.inputs_by_layer(readout, queries), labelled),
+        attended.skip,
+        _alone(attended, attended.inputs_by_layer(readout, queries), labelled),
     )
 
 
-def _alone(given: Source, inputs: Sequence, Y) -> tuple[Scored, ...]:
+def _alone(attended: Source, inputs: Sequence, Y) -> tuple[Scored, ...]:
     """Every layer as a network of its own."""
     return tuple(
         Scored(xi, Y, (count,), (), None, None, (b,))
-        for xi, count, b in zip(inputs, given.counts, given.skip)
+        for xi, count, b in zip(inputs, attended.counts, attended.skip)
     )
 
 
-def _fewer(given: Source, Y, readout, queries, most: int, memory_limit: int) -> Source:
+def _fewer(
+    attended: Source, Y, readout, queries, most: int, memory_limit: int
+) -> Source:
     """So many heads that their paths fit in memory, by the theory of single layers.
 
     Those of hidden states where the file has them; otherwise the other layers have one
     head, the mean of theirs.  The head least above its floor goes first, and the last
     one of a layer stays.
     """
-    inputs = given.inputs_by_layer(readout, queries)
-    inputs = inputs or given.inputs_beside_means(readout, queries)
+    inputs = attended.inputs_by_layer(readout, queries)
+    inputs = inputs or attended.inputs_beside_means(readout, queries)
     above = []
-    for layer in _alone(given, inputs, Y):
+    for layer in _alone(attended, inputs, Y):
         problem = layer.problem(temperature=FIRST_PASS, memory_limit=memory_limit)
         solution = problem.solve()
         ratio = np.concatenate(solution.head_scores()) / np.concatenate(
@@ -216,25 +218,25 @@ def _fewer(given: Source, Y, readout, queries, most: int, memory_limit: int) -> 
     order = sorted(
         (ratio, layer, head)
         for layer, of_layer in enumerate(above)
-        for head, ratio in zip(given.kept[layer], of_layer, strict=True)
+        for head, ratio in zip(attended.kept[layer], of_layer, strict=True)
     )
     for _, layer, head in order:
-        heads_kept = [set(of_layer) for of_layer in given.kept]
-        if math.prod(given.branches) > most and len(heads_kept[layer]) > 1:
+        heads_kept = [set(of_layer) for of_layer in attended.kept]
+        if math.prod(attended.branches) > most and len(heads_kept[layer]) > 1:
             heads_kept[layer].remove(head)
-            given = given._replace(
+            attended = attended._replace(
                 kept=tuple(tuple(sorted(heads)) for heads in heads_kept)
             )
-    return given
+    return attended
 
 
-def _value_weights(file: ArrayFile, given: Source) -> bpkr.Weights | None:
+def _value_weights(file: ArrayFile, attended: Source) -> bpkr.Weights | None:
     """Trained values and readout as they act, in the normalisation of the theory.
 
     Raises:
         ValueError: some of the arrays are missing or do not fit each other.
     """
-    names = [f"V_{layer}" for layer in range(1, len(given.heads) + 1)]
+    names = [f"V_{layer}" for layer in range(1, len(attended.heads) + 1)]
     if not any(name in file for name in ("a", *names)):
         return None
     if len(file.shape("a")) not in (1, 2):
@@ -242,22 +244,24 @@ def _value_weights(file: ArrayFile, given: Source) -> bpkr.Weights | None:
             f"a must have shape (N,) or (K, N), the readout; got {file.shape('a')}."
         )
     N = file.shape("a")[-1]
-    for name, count in zip(names, given.heads, strict=True):
+    for name, count in zip(names, attended.heads, strict=True):
         sizes = {"H": (count, "heads of the layer"), "N": (N, "the readout a")}
         file.require_shape(name, ("H", "N", "N"), sizes)
-    V = [file.numbers(n, chosen) for n, chosen in zip(names, given.kept, strict=True)]
+    V = [
+        file.numbers(n, chosen) for n, chosen in zip(names, attended.kept, strict=True)
+    ]
     scaled = tuple(jnp.asarray(v * math.sqrt(N * len(v))) for v in V)
     a = jnp.asarray(file.numbers("a") * math.sqrt(N))
-    return bpkr.Weights(jnp.eye(N), scaled, a, given.skip)
+    return bpkr.Weights(jnp.eye(N), scaled, a, attended.skip)
 
 
-def _ablation(file: ArrayFile, given: Source) -> bpkr.Ablation | None:
+def _ablation(file: ArrayFile, attended: Source) -> bpkr.Ablation | None:
     """Losses of the network without its heads.
 
     Raises:
         ValueError: some of the arrays are missing, do not fit, or are not finite.
     """
-    layers = range(1, len(given.heads) + 1)
+    layers = range(1, len(attended.heads) + 1)
     slopes = any(f"slope_{layer}" in file for layer in layers)
     if "loss" not in file and not slopes:
         return None
@@ -269,7 +273,9 @@ def _ablation(file: ArrayFile, given: Source) -> bpkr.Ablation | None:
 
     def of_heads(name):
         arrays = []
-        for layer, count, chosen in zip(layers, given.heads, given.kept, strict=True):
+        for layer, count, chosen in zip(
+            layers, attended.heads, attended.kept, strict=True
+        ):
             sizes = {"H": (count, "heads of the layer"), "E": (len(whole), "loss")}
             file.require_shape(f"{name}_{layer}", ("H", "E"), sizes)
             arrays.append(file.numbers(f"{name}_{layer}", chosen))
@@ -278,10 +284,10 @@ def _ablation(file: ArrayFile, given: Source) -> bpkr.Ablation | None:
     return bpkr.ablation_of(
         whole,
         of_heads("loss") - whole,
-        given.counts,
+        attended.counts,
         [
             f"{layer}.{head + 1}"
-            for layer, of_layer in zip(layers, given.kept)
+            for layer, of_layer in zip(layers, attended.kept)
             for head in of_layer
         ],
         of_heads("slope") if slopes else None,

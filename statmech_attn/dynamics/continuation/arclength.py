@@ -117,8 +117,8 @@ def correct(
         >>> import jax.numpy as jnp
         >>> circle = lambda u: jnp.array([u @ u - 1])
         >>> guess, row = jnp.array([1.1, 0.0]), jnp.array([0.0, 1.0])
-        >>> found = correct(circle, guess, row, 1e-12, 20)
-        >>> found.u.tolist()
+        >>> point = correct(circle, guess, row, 1e-12, 20)
+        >>> point.u.tolist()
         [1.0, 0.0]
     """
 

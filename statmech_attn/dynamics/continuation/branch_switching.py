@@ -121,8 +121,8 @@ def cascade(
         >>> import jax.numpy as jnp
         >>> logistic = lambda x, p: p["r"] * x * (1 - x)
         >>> problem = Problem(logistic, jnp.zeros(1), {"r": 2.5}, "r")
-        >>> found = cascade(problem, jnp.array([0.6]), 2.5, doublings=3)
-        >>> [round(s.special[-1].value, 6) for s in found]
+        >>> branches = cascade(problem, jnp.array([0.6]), 2.5, doublings=3)
+        >>> [round(s.special[-1].value, 6) for s in branches]
         [3.0, 3.44949, 3.54409]
     """
     require_least(1, doublings=doublings)

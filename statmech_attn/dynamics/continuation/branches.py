@@ -290,8 +290,8 @@ def follow_cycle(
         >>> import jax.numpy as jnp
         >>> logistic = lambda x, p: p["r"] * x * (1 - x)
         >>> problem = Problem(logistic, jnp.zeros(1), {"r": 2.5}, "r")
-        >>> found = follow_cycle(problem, jnp.array([0.6]), 2.5, within=(2, 3.2)).run()
-        >>> [(s.kind, round(s.value, 9)) for s in found.special], found.reason
+        >>> branch = follow_cycle(problem, jnp.array([0.6]), 2.5, within=(2, 3.2)).run()
+        >>> [(s.kind, round(s.value, 9)) for s in branch.special], branch.reason
         ([('period_doubling', 3.0)], 'left_range')
     """
     low, high = within

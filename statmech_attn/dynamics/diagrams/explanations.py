@@ -48,12 +48,12 @@ def explain(dataset: xr.Dataset, **values: float) -> str | list[str]:
     return [f"{place}, start {i}, {_explained(point.isel(start=i))}." for i in starts]
 
 
-def _place(parameter: xr.DataArray, asked: float | None) -> str:
+def _place(parameter: xr.DataArray, wanted: float | None) -> str:
     """The value of a parameter at a point, and the one asked for where it differs."""
     at = float(parameter)
-    near = asked is not None and not np.isclose(at, asked, rtol=1e-6, atol=0.0)
+    near = wanted is not None and not np.isclose(at, wanted, rtol=1e-6, atol=0.0)
     return f"{parameter.attrs['symbol']} = {at:.6g}" + (
-        f" (nearest to {asked:.6g})" if near else ""
+        f" (nearest to {wanted:.6g})" if near else ""
     )
 
 

@@ -80,8 +80,8 @@ def fitted(system: System, plan: Plan, point: Points) -> Fit:
 
 def irreversible(system: System, plan: Plan) -> bool:
     """Whether a diagram averages the entropy production of a system."""
-    asked = plan.exponents and plan.entropy_production
-    return bool(asked) and system.entropy_production is not None
+    averaged = plan.exponents and plan.entropy_production
+    return bool(averaged) and system.entropy_production is not None
 
 
 class Reading(NamedTuple):

@@ -189,10 +189,10 @@ def refused(
     name, kind = brief(reference), type(error).__name__
     if isinstance(error, Refused):  # of code that this code calls
         return error
-    asked = error.args[0] if isinstance(error, KeyError) and error.args else None
-    if asked is not None and parameters and asked not in parameters:
+    missing = error.args[0] if isinstance(error, KeyError) and error.args else None
+    if missing is not None and parameters and missing not in parameters:
         return Refused(
-            f"{name}: asks for {asked!r}, which is not in [parameters]: "
+            f"{name}: asks for {missing!r}, which is not in [parameters]: "
             f"{', '.join(parameters)}."
         )
     if kind in UNTRACEABLE:

@@ -91,9 +91,9 @@ class HiddenMarkovTable(of(options.Task, optional=True), ExamplesTable, frozen=T
     def changes(self) -> dict[str, Any]:
         """What differs from the preset, as keywords of `hidden_markov.preset`."""
         unchanged = {"name", "preset", "seed", "skip"}
-        given = self.model_dump(exclude_none=True, exclude=unchanged)
+        changed = self.model_dump(exclude_none=True, exclude=unchanged)
         renamed = {"heads": "layers"}
-        return {renamed.get(name, name): value for name, value in given.items()}
+        return {renamed.get(name, name): value for name, value in changed.items()}
 
 
 class ArraysTask(TaskTable, frozen=True):

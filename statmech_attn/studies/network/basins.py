@@ -61,14 +61,14 @@ def diagram(
     Raises:
         ValueError: an impossible setting.
     """
-    given = "exponents" in run.model_fields_set
+    named = "exponents" in run.model_fields_set
     return BasinDiagram(
         studied.system,
         studied.starts,
         only_one(studied.axes, "basins"),
         count=run.starts,
         search=chosen(Search, run),
-        plan=chosen(BasinPlan, run, exponents=run.exponents if given else None),
+        plan=chosen(BasinPlan, run, exponents=run.exponents if named else None),
         layout=studied.layout,
         observables=studied.observables,
         variables=variables,

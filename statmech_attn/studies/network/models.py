@@ -60,9 +60,9 @@ def model(spec: NetworkSpec) -> Model:
     return Model(dmft.stretched(net, spec.stretch), patterns, file)
 
 
-def defaults(given: Mapping[str, Any], file: PatternFile | None) -> dict[str, Any]:
+def defaults(parameters: Mapping[str, Any], file: PatternFile | None) -> dict[str, Any]:
     """Parameters with what is missing taken from a pattern file, if it has that."""
-    filled = {n: x for n, x in given.items() if x is not None or n != "redrawn"}
+    filled = {n: x for n, x in parameters.items() if x is not None or n != "redrawn"}
     for name, value in filled.items():
         if value is None:
             filled[name] = getattr(file, name, None)
@@ -81,14 +81,14 @@ def axes(
     Args:
         points: a file with a list of points.
     """
-    given, columns = dict(spec), columns_of(points)
-    if unknown := [name for name in columns if name not in given]:
+    values, columns = dict(spec), columns_of(points)
+    if unknown := [name for name in columns if name not in values]:
         raise ValueError(
-            f"points: {unknown[0]} is no parameter; there are {', '.join(given)}."
+            f"points: {unknown[0]} is no parameter; there are {', '.join(values)}."
         )
-    given = {n: x for n, x in given.items() if n not in columns or x is not None}
+    values = {n: x for n, x in values.items() if n not in columns or x is not None}
     make = lambda table: dmft.parameters(**table)
-    return grid(defaults(given, file), make, columns)
+    return grid(defaults(values, file), make, columns)
 
 
 def columns_of(points: str | None) -> dict[str, np.ndarray]:
@@ -97,14 +97,14 @@ def columns_of(points: str | None) -> dict[str, np.ndarray]:
 
 
 def grid(
-    given: Mapping[str, float | list[float] | Range],
+    parameters: Mapping[str, float | list[float] | Range],
     make: Callable[[dict[str, np.ndarray]], PyTree],
     columns: Mapping[str, np.ndarray] = {},
 ) -> diagrams.Axes:
     """Scanned and fixed parameters; the first one is scanned where none is.
 
     Args:
-        given: numbers, lists or ranges by name.
+        parameters: numbers, lists or ranges by name.
         make: parameters of the system from arrays by name.
         columns: parameters of a list of points, which is scanned in their place.
 
@@ -113,7 +113,7 @@ def grid(
             beside a list, or too many points.
     """
     scanned, fixed = {}, {}
-    for name, value in given.items():
+    for name, value in parameters.items():
         if isinstance(value, Range | list):
             scanned[name] = numbers(value)
         else:
@@ -125,13 +125,13 @@ def grid(
             )
         return diagrams.listed(columns, fixed, make)
     if not scanned:
-        first = next(iter(given))
+        first = next(iter(parameters))
         scanned[first] = np.array([fixed.pop(first)])
     for name, values in scanned.items():
         if len(np.unique(values)) < len(values):
             raise ValueError(f"parameters.{name}: values must be distinct.")
     if len(scanned) > 2:
-        *most, last = given
+        *most, last = parameters
         names = f"{', '.join(most)} and {last}"
         raise ValueError(
             f"parameters: scan at most two of {names}, or give a list as points."

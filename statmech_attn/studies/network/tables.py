@@ -198,8 +198,8 @@ class DiagramRun(Table, frozen=True):
 
     @model_validator(mode="after")
     def _verdicts_are_confirmed(self):
-        asked = "confirm" in self.model_fields_set and self.confirm.starts
-        if asked and self.exponents == 0:
+        confirmed = "confirm" in self.model_fields_set and self.confirm.starts
+        if confirmed and self.exponents == 0:
             raise ValueError("confirm repeats verdicts, which need exponents > 0")
         return self
 

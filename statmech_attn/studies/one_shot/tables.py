@@ -124,10 +124,10 @@ class OneShotTrainingStudy(LearningStudy, frozen=True):
     def _filled(cls, tree: Any):
         preset = tree.get("preset", "laptop")
         chosen = ONE_SHOT_PRESETS.get(preset) if isinstance(preset, str) else None
-        given = {name: tree.get(name, {}) for name in chosen or {}}
+        tables = {name: tree.get(name, {}) for name in chosen or {}}
         return tree | {
             name: (chosen or {})[name] | table
-            for name, table in given.items()
+            for name, table in tables.items()
             if isinstance(table, dict)
         }
 

@@ -52,7 +52,7 @@ def looped(
     norm = partial(NORMS[block.norm], epsilon=block.epsilon)
     stages: list = []
     try:
-        given, layers = _arrays(Path(str(spec.weights)))
+        constant, layers = _arrays(Path(str(spec.weights)))
         for number, arrays in sorted(layers.items()):
             stages += dynamics.transformer_block(
                 arrays,
@@ -73,13 +73,13 @@ def looped(
             f"system.initial: a state of {spec.name} has shape (tokens, {width}); got "
             f"{shape}."
         )
-    if given is not None and given.shape != shape:
+    if constant is not None and constant.shape != shape:
         raise ValueError(
             f"{spec.name}: input must have the shape of system.initial, {shape}; got "
-            f"{given.shape}."
+            f"{constant.shape}."
         )
-    if given is not None:
-        stages.insert(0, {"input": lambda h, p: given})
+    if constant is not None:
+        stages.insert(0, {"input": lambda h, p: constant})
     closing = not block.post if block.closing is None else block.closing
     return dynamics.looped(stages, norm=norm if closing else None)
 
@@ -87,7 +87,7 @@ def looped(
 def _arrays(path: Path) -> tuple[jax.Array | None, dict[int, dict[str, np.ndarray]]]:
     """The input of a file, and the weights of its layers by number, 0 without one."""
     file = array_files.opened(path)
-    given = jnp.asarray(file.numbers("input")) if "input" in file else None
+    constant = jnp.asarray(file.numbers("input")) if "input" in file else None
     layers: dict[int, dict[str, np.ndarray]] = {}
     for name in file.stored:
         if name == "input":
@@ -101,4 +101,4 @@ def _arrays(path: Path) -> tuple[jax.Array | None, dict[int, dict[str, np.ndarra
             "needs query, key, value and output of one block, or query_1, ... of "
             f"several; there are {file.names()}."
         )
-    return given, layers
+    return constant, layers

@@ -171,8 +171,8 @@ def _observables(
 ) -> tuple[Variable, ...]:
     """What is observed, labelled as the study says."""
     try:
-        given = study.system.observables
-        names = dynamics.observable_names(system, state, given, study.system.name)
+        observables = study.system.observables
+        names = dynamics.observable_names(system, state, observables, study.system.name)
     except ValueError as error:
         raise ValueError(f"system.observables: {error}") from None
     return tuple(_labelled(name, study.labels) for name in names)

@@ -438,12 +438,12 @@ class SystemContinuationStudy(Followed, SystemStudy, frozen=True):
     @model_validator(mode="before")
     @classmethod
     def _one_is_free(cls, tree: Any) -> Any:
-        given = tree.get("parameters") if isinstance(tree, dict) else None
+        values = tree.get("parameters") if isinstance(tree, dict) else None
         intervals = (dict, Interval)
         if (
-            isinstance(given, dict)
-            and given
-            and (sum(isinstance(x, intervals) for x in given.values()) != 1)
+            isinstance(values, dict)
+            and values
+            and (sum(isinstance(x, intervals) for x in values.values()) != 1)
         ):
             raise ValueError("parameters: give exactly one of them as { start, stop }")
         return tree
