@@ -29,6 +29,7 @@ jaxtyping.install_import_hook(
             "comparison",
             "dmft",
             "dynamics.basin_borders",
+            "dynamics.classification",
             "dynamics.covariant_vectors",
             "dynamics.dimension",
             "dynamics.evidence",

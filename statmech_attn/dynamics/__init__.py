@@ -46,6 +46,10 @@ if TYPE_CHECKING:
         flax_weights as flax_weights,
         torch_weights as torch_weights,
     )
+    from statmech_attn.dynamics.classification import (
+        Classification as Classification,
+        classify as classify,
+    )
     from statmech_attn.dynamics.coordinates import Coordinates as Coordinates
     from statmech_attn.dynamics.covariant_diagram import (
         CovariantDiagram as CovariantDiagram,
@@ -126,8 +130,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dynamics.phases import (
         as_in_paper as as_in_paper,
-        Classification as Classification,
-        classify as classify,
         Evidence as Evidence,
         PHASES as PHASES,
         REASONS as REASONS,

@@ -15,7 +15,7 @@ from statmech_attn.presentation import batch_first, quantity
 
 
 if TYPE_CHECKING:
-    from statmech_attn.dynamics.phases import Classification
+    from statmech_attn.dynamics.classification import Classification
 
 
 @dataclass(frozen=True, kw_only=True)

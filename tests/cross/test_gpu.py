@@ -17,7 +17,7 @@ import pytest
 
 from statmech_attn import dmft
 from statmech_attn.batches import Compiled, limited
-from statmech_attn.dynamics import PHASES, phases
+from statmech_attn.dynamics import classification, PHASES
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
 
 
@@ -131,7 +131,7 @@ def test_a_native_program_has_the_bits_of_the_cpu(exponents):
         if not exponents:
             return dmft.advance(net, params, state, number)
         map = system.beside(params)
-        return phases.measure(map, state, system.seen, exponents, number, 4, 1)
+        return classification.measure(map, state, system.seen, exponents, number, 4, 1)
 
     given = lambda lanes: (net, *points.take(np.zeros(lanes, int)), number)
     one = Native(window, given, shared=1)(net, *points, number)

@@ -1,11 +1,17 @@
 """Evidence from a stored stretch of an orbit, against definitions and known lines."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from statmech_attn.batches import rng
 from statmech_attn.dynamics import evidence, orbit
 from statmech_attn.validation import systems
+
+
+main_frequency = jax.jit(evidence.main_frequency)
+recurrence = jax.jit(lambda x: evidence.recurrence(x, multiple=1, tolerance=1e-9))
 
 
 def correlation(series, c, shifts):
@@ -39,3 +45,55 @@ def test_main_frequency_of_a_line_has_all_digits():
     for f in (0.1234, 0.25, 0.31 / np.sqrt(2), 0.4):
         line = jnp.cos(2 * jnp.pi * f * jnp.arange(768) + 1.0)[:, None]
         assert abs(evidence.main_frequency(line) - f) < 1e-14
+
+
+@pytest.mark.parametrize("period", (1, 3, 28, 112))
+def test_recurrence_finds_the_smallest_period(period):
+    t = np.arange(1200)
+    x = np.stack([np.sin(2 * np.pi * t / period), np.cos(4 * np.pi * t / period)], 1)
+    found, error = recurrence(jnp.asarray(x, float))
+    assert int(found) == period and float(error) < 1e-11
+
+
+def test_what_is_conserved_hides_no_recurrence_and_no_decay():
+    """A column of 1e11 that does not vary beside a cycle, and beside one that decays.
+
+    Errors are of the size of what varies, and the strongest line is that of the other.
+    """
+    t = np.arange(1200)
+    x = np.cos(2 * np.pi * t / 28)
+    for amplitude, period in ((np.ones(1200), 28), (0.9995**t, 0)):
+        alone = np.stack([amplitude * x, np.zeros(1200)], 1)
+        beside = alone + np.array([0.0, 1e11])
+        found, expected = (recurrence(jnp.asarray(seen)) for seen in (beside, alone))
+        assert int(found[0]) == int(expected[0]) == period
+        assert float(found[1]) == float(expected[1])
+
+
+def test_a_closing_spiral_is_not_yet_periodic():
+    """Amplitude 1e-5, rotation almost 1/7: it comes back within tolerance by chance."""
+    t = np.arange(1200)
+    angle = 2 * np.pi * t * (1 / 7 + 1e-7)
+    x = 1e-5 * np.stack([np.sin(angle), np.cos(angle)], 1)
+    found, _ = recurrence(jnp.asarray(x, float))
+    assert int(found) == 0
+
+
+@pytest.mark.parametrize("frequency", (0.12345678, evidence.GOLDEN / 2, 0.31))
+def test_main_frequency_is_found_between_the_bins(frequency):
+    t = np.arange(1000.0)
+    x = np.cos(2 * np.pi * frequency * t) + 0.3 * np.cos(4 * np.pi * frequency * t + 1)
+    assert float(main_frequency(jnp.asarray(x[:, None], float))) == pytest.approx(
+        frequency, abs=1e-8
+    )
+
+
+@pytest.mark.slow
+def test_zero_one_and_spectrum_separate_noise_from_lines():
+    noise = rng.normal(jax.random.key(1), (1000, 1))
+    t = jnp.arange(1000.0)
+    lines = jnp.stack([jnp.cos(2 * jnp.pi * evidence.GOLDEN * t), 0 * t], 1)
+    assert float(evidence.zero_one(noise)) > 0.9
+    assert abs(float(evidence.zero_one(lines))) < 0.2
+    assert float(evidence.broadband(noise)) > 0.1
+    assert float(evidence.broadband(lines)) < 1e-8

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import PyTree
 
-from statmech_attn.dynamics import phases
+from statmech_attn.dynamics import classification, phases
 from statmech_attn.dynamics.diagrams import cycle_exponents
 from statmech_attn.dynamics.diagrams.points import Bend, gather, Points, put, Verdicts
 from statmech_attn.dynamics.diagrams.stages import Scan, Tick
@@ -117,12 +117,12 @@ def classified(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts
 
     points, first, bends, undecided = window(points, np.arange(points.size), 0)
     first = first._replace(horizon=first.horizon + scan.plan.transient)
-    last = phases.extended(
+    last = classification.extended(
         Windowed(points, first, bends, undecided),
         longer,
         lambda windowed: windowed.pending.size > 0,
         scan.plan.max_doublings,
-        loop=phases.repeated,
+        loop=classification.repeated,
     )
     verdicts = cycle_exponents.with_cycles(
         scan.cycle,

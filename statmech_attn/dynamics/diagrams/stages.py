@@ -1,9 +1,9 @@
 r"""The compiled stages of a diagram: phases, exponents and sections of many points.
 
 Every point goes through the same stages: a transient, a window with tangent frame and
-its tail (`phases.examine`), doubled while undecided, and a recorded stretch for the
-bifurcation diagram: the values of one displayed coordinate where another is near or
-crosses a value, and those at the clock's phase 0.  No trajectory is stored.
+its tail (`classification.examine`), doubled while undecided, and a recorded stretch
+for the bifurcation diagram: the values of one displayed coordinate where another is
+near or crosses a value, and those at the clock's phase 0.  No trajectory is stored.
 """
 
 import functools
@@ -26,7 +26,7 @@ from statmech_attn.batches import (
     resolve_compiler,
     Stage,
 )
-from statmech_attn.dynamics import cycles, lyapunov, phases
+from statmech_attn.dynamics import classification, cycles, lyapunov, phases
 from statmech_attn.dynamics.diagrams import cycle_exponents
 from statmech_attn.dynamics.diagrams.kept_stages import origin_of
 from statmech_attn.dynamics.diagrams.points import Points, Verdicts
@@ -229,7 +229,7 @@ class Scan:
 
     def _windowed(self, arrays, params, state, per_block, at_cap):
         system, plan = self._system_of(arrays), self.plan
-        state, spectrum, witnesses, bend = phases.examine(
+        state, spectrum, witnesses, bend = classification.examine(
             system.beside(params),
             state,
             observe=system.seen,
@@ -248,10 +248,10 @@ class Scan:
         """What is computed of a window and its tail by steps of the system."""
         system = self._system_of(arrays)
         map, every, k = system.beside(params), self.every, self.plan.exponents
-        middle, frame, sums = phases.measure(
+        middle, frame, sums = classification.measure(
             map, state, system.seen, k, per_block, every, self._spacing
         )
-        state, series = phases.record(map, middle, system.seen, self._tail)
+        state, series = classification.record(map, middle, system.seen, self._tail)
         return state, (middle, frame), sums, series, per_block, at_cap
 
     def _recorded(self, arrays, params, state):
@@ -299,7 +299,7 @@ class Scan:
 
     def first_window(self) -> int:
         """Turns per block of the first window; a block is whole turns."""
-        return phases.turns_per_block(self.plan.steps, self.every, self.turn)
+        return classification.turns_per_block(self.plan.steps, self.every, self.turn)
 
     def window_work(self) -> float:
         """Cost of the first window of a point, in plain steps."""
@@ -319,7 +319,7 @@ class Scan:
 
     def shortest(self) -> int:
         """Fewest turns per block that keep blocks whole turns."""
-        return phases.turns_per_block(1, self.every, self.turn)
+        return classification.turns_per_block(1, self.every, self.turn)
 
     def production_work(self) -> float:
         """Cost of the entropy production of a point, in plain steps."""
@@ -383,7 +383,7 @@ class Scan:
     def _glance(self) -> int:
         """Turns per block of a short window: a quarter of the first one."""
         steps = max(self.plan.steps // 4, 1)
-        return phases.turns_per_block(steps, self.every, self.turn)
+        return classification.turns_per_block(steps, self.every, self.turn)
 
     def glance(self, points: Points):
         """A short window of one batch; returns what `window` does.
