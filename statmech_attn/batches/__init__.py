@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.batches.memory import (
         available_memory as available_memory,
-        device_memory as device_memory,
     )
     from statmech_attn.batches.precision import (
         require_double as require_double,

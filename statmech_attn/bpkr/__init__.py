@@ -123,7 +123,6 @@ if TYPE_CHECKING:
         ScoreAgreement as ScoreAgreement,
     )
     from statmech_attn.bpkr.scores import (
-        by_head as by_head,
         head_floors as head_floors,
         HeadScores as HeadScores,
         score as score,

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dmft.fluctuations import (
         linear_noise as linear_noise,
-        noise_dimension as noise_dimension,
-        noise_start as noise_start,
-        noise_steps as noise_steps,
         NoiseBand as NoiseBand,
         predictability_horizon as predictability_horizon,
         SCORE_LIMIT as SCORE_LIMIT,

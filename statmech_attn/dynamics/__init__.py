@@ -104,7 +104,6 @@ if TYPE_CHECKING:
         Spectrum as Spectrum,
     )
     from statmech_attn.dynamics.matching import (
-        directed_distance as directed_distance,
         distances as distances,
         identities as identities,
         match_by_distance as match_by_distance,
@@ -113,7 +112,6 @@ if TYPE_CHECKING:
         set_distance as set_distance,
     )
     from statmech_attn.dynamics.observables import (
-        label_observables as label_observables,
         observable_names as observable_names,
         OBSERVABLES as OBSERVABLES,
     )
@@ -181,7 +179,6 @@ if TYPE_CHECKING:
         Hysteresis as Hysteresis,
         hysteresis as hysteresis,
         intervals as intervals,
-        sets_differ as sets_differ,
     )
     from statmech_attn.dynamics.systems import (
         Linearised as Linearised,
@@ -189,7 +186,6 @@ if TYPE_CHECKING:
         TangentSystem as TangentSystem,
     )
     from statmech_attn.dynamics.tongues import (
-        drift_sign as drift_sign,
         Locking as Locking,
         locking as locking,
         Tongue as Tongue,

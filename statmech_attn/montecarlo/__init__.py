@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from statmech_attn.montecarlo.collapsed import class_counts as class_counts
     from statmech_attn.montecarlo.dataset import (
         monte_carlo_dataset as monte_carlo_dataset,
-        PER_RUN as PER_RUN,
         stationary as stationary,
         VARIABLES as VARIABLES,
     )
@@ -39,15 +38,11 @@ if TYPE_CHECKING:
         Sampling as Sampling,
     )
     from statmech_attn.montecarlo.run_blocks import (
-        AVERAGES as AVERAGES,
         layout as layout,
         Moments as Moments,
-        observations as observations,
-        rows_of_a_call as rows_of_a_call,
         Simulator as Simulator,
     )
     from statmech_attn.montecarlo.simulation import (
-        point_keys as point_keys,
         simulate as simulate,
         Simulation as Simulation,
         TimeAverages as TimeAverages,

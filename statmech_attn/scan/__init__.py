@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         MANIFEST as MANIFEST,
         Manifest as Manifest,
         remove as remove,
-        remove_leftovers as remove_leftovers,
         SCHEMA_VERSION as SCHEMA_VERSION,
     )
     from statmech_attn.scan.jobs import (
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
         lacking as lacking,
         Points as Points,
     )
-    from statmech_attn.scan.session import PAUSE as PAUSE, Session as Session
+    from statmech_attn.scan.session import Session as Session
     from statmech_attn.scan.signals import Stop as Stop
     from statmech_attn.scan.status import (
         repair as repair,
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
         COMPUTED as COMPUTED,
         Contents as Contents,
         FAILURE as FAILURE,
-        FAILURES as FAILURES,
         NOT_FINITE as NOT_FINITE,
         OneRound as OneRound,
         Pilot as Pilot,

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.storage.changes import (
         differences as differences,
-        in_one_line as in_one_line,
         study_differences as study_differences,
     )
     from statmech_attn.storage.columns import Column as Column

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from statmech_attn.training.results import (
         CONVERGED as CONVERGED,
         DIVERGED as DIVERGED,
-        RECORDS as RECORDS,
         RESULTS as RESULTS,
         RUNNING as RUNNING,
         VANISHED as VANISHED,
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from statmech_attn.training.stochastic import (
         ClassPatches as ClassPatches,
         Learnt as Learnt,
-        PILOT_STEPS as PILOT_STEPS,
-        precision_here as precision_here,
         StochasticTrainer as StochasticTrainer,
         token_codes as token_codes,
     )

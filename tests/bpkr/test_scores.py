@@ -13,6 +13,7 @@ from scipy import stats
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
 from statmech_attn.bpkr import saddle
+from statmech_attn.bpkr.scores import by_head
 from statmech_attn.cli import print_summary
 
 
@@ -310,7 +311,7 @@ def test_errors_are_no_smaller_than_the_scatter_of_independent_sets(drawn):
 
 def test_order_parameters_by_head_are_sums_over_paths():
     U = np.arange(36.0).reshape(6, 6) - 10
-    matrix = bpkr.by_head(U, (2, 3))
+    matrix = by_head(U, (2, 3))
     paths = [(h, 2 + k) for h in range(2) for k in range(3)]  # heads of both layers
     expected = np.zeros((5, 5))
     for i, first in enumerate(paths):

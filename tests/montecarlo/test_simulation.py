@@ -11,10 +11,10 @@ from statmech_attn import dmft
 from statmech_attn.batches import runtime
 from statmech_attn.montecarlo import (
     class_counts,
-    rows_of_a_call,
     run_blocks,
     simulate,
 )
+from statmech_attn.montecarlo.run_blocks import rows_of_a_call
 
 
 FILE = dmft.load("poclopez-pe2")

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         POPULATION as POPULATION,
         sampled as sampled,
         solve as solve,
-        trajectory_bytes as trajectory_bytes,
     )
     from statmech_attn.dmft.extensive.ensembles import (
         column_probabilities as column_probabilities,
@@ -29,14 +28,10 @@ if TYPE_CHECKING:
         system_start as system_start,
     )
     from statmech_attn.dmft.extensive.loaded_network import (
-        check_steps as check_steps,
         loaded_network as loaded_network,
         LoadedNetwork as LoadedNetwork,
-        require_overlap as require_overlap,
-        two_time_bytes as two_time_bytes,
     )
     from statmech_attn.dmft.extensive.moving_recall import (
-        check_moving as check_moving,
         moving as moving,
         moving_capacity as moving_capacity,
         MovingState as MovingState,
@@ -56,8 +51,6 @@ if TYPE_CHECKING:
     from statmech_attn.dmft.extensive.stationary import (
         Capacity as Capacity,
         capacity as capacity,
-        check_stationary as check_stationary,
-        chosen_lags as chosen_lags,
         NoRetrieval as NoRetrieval,
         Stationary as Stationary,
         stationary as stationary,

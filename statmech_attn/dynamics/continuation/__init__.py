@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         correct as correct,
         Curve as Curve,
         follow as follow,
-        interpolate as interpolate,
         Point as Point,
     )
     from statmech_attn.dynamics.continuation.augmented_systems import (
@@ -82,7 +81,6 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.continuation.problem import Problem as Problem
     from statmech_attn.dynamics.continuation.results import (
         CLOSED as CLOSED,
-        LEFT_RANGE as LEFT_RANGE,
         NOT_CONVERGED as NOT_CONVERGED,
         RESULTS as RESULTS,
     )

@@ -27,10 +27,10 @@ from statmech_attn.training import (
     attention_heads,
     one_shot_networks,
     outputs,
-    precision_here,
     StochasticTrainer,
     value_weights,
 )
+from statmech_attn.training.stochastic import precision_here
 
 
 SMALL = {
