@@ -57,7 +57,8 @@ class Uncertainty(NamedTuple):
         exponent: 1 of a smooth border, less of a fractal one.
         stderr: its standard error, that of blocks and half of what the exponents of
             short and of long distances differ by.
-        statistical: its standard error by blocks of the grid alone.
+        statistical: its standard error by blocks of the grid alone, the largest of
+            blocks along any axis.
         dimension: of the border, that of the grid less the exponent.
         distance: of two states, in cells of the grid.
         share: of states with another basin at this distance along an axis.
@@ -168,19 +169,23 @@ def uncertainty_exponent(
         raise ValueError(
             f"distances: need {LEAST}, each twice the one before; got {distance}."
         )
-    counts = np.array([_uncertain(basin, reach, distance[-1]) for reach in distance])
-    uncertain, known = counts.sum(axis=1).T
+    parts = np.array([_uncertain(basin, reach, distance[-1]) for reach in distance])
+    counts = parts[:, 0].sum(axis=1)
+    uncertain, known = counts.T
     if not uncertain.all():
         raise ValueError("basin has no border at some of the distances.")
-    rest = counts.sum(axis=1) - counts.swapaxes(0, 1)  # without one of the blocks
-    scatter = np.inf  # of a border within one block
-    if rest[..., 0].all():
-        left_out = [_slope(distance, of_rest) for of_rest in rest]
-        scatter = np.sqrt((BLOCKS - 1) * np.var(left_out))
+    rest = np.moveaxis(counts[:, None, None] - parts, 0, 2)  # without one of the blocks
+    left_out = [
+        [_slope(distance, of_rest) for of_rest in of_axis]
+        for of_axis in rest
+        if of_axis[..., 0].all()  # else one block holds all of the border
+    ]
+    scatter = (
+        np.sqrt((BLOCKS - 1) * np.var(left_out, axis=1).max()) if left_out else np.inf
+    )
     half = (len(distance) + 1) // 2
-    parts = np.s_[:half], np.s_[-half:]
-    ends = [_slope(distance[part], counts[part].sum(axis=1)) for part in parts]
-    exponent = _slope(distance, counts.sum(axis=1))
+    ends = [_slope(distance[at], counts[at]) for at in (np.s_[:half], np.s_[-half:])]
+    exponent = _slope(distance, counts)
     return Uncertainty(
         exponent,
         float(np.hypot(scatter, (ends[0] - ends[1]) / 2)),
@@ -247,8 +252,11 @@ def _pair(x: np.ndarray, reach: int, axis: int) -> tuple[np.ndarray, np.ndarray]
 
 def _uncertain(
     basin: np.ndarray, reach: int, inset: int
-) -> Float[np.ndarray, "blocks 2"]:
+) -> Float[np.ndarray, "axes blocks 2"]:
     """States with another basin at a distance, and all with a basin, by block.
+
+    A border that runs along an axis is the same in all blocks of this axis, which do
+    not tell of its scatter; so there are blocks of every axis.
 
     Those nearer to the edge of the grid than `inset` are left out, at every distance.
     """
@@ -259,13 +267,11 @@ def _uncertain(
         for cells in _pair(uncertain, reach, axis):
             cells |= differ
     inner = tuple(np.s_[inset : size - inset] for size in basin.shape)
-    known = basin != NOT_SETTLED
-    pairs = zip(
-        np.array_split(uncertain[inner].ravel(), BLOCKS),
-        np.array_split(known[inner].ravel(), BLOCKS),
-        strict=True,
-    )
-    return np.array([[u.sum(), k.sum()] for u, k in pairs], float)
+    both = np.stack([uncertain, basin != NOT_SETTLED], axis=-1)[inner]
+    of_axis = lambda axis: np.moveaxis(both, axis, 0).reshape(-1, 2)
+    blocks = lambda axis: np.array_split(of_axis(axis), BLOCKS)
+    sums = [[x.sum(axis=0) for x in blocks(axis)] for axis in range(basin.ndim)]
+    return np.array(sums, float)
 
 
 def _slope(distance, counts: np.ndarray) -> float:

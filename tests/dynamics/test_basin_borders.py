@@ -86,6 +86,16 @@ def test_errors_by_blocks_are_the_scatter_over_independent_grids():
     assert abs(errors / scatter - 1) < 4 / np.sqrt(2 * 99)
 
 
+def test_errors_of_stripes_do_not_depend_on_their_direction():
+    """Stripes beside each other scatter, one stripe along itself does not."""
+    columns = np.random.default_rng(0).integers(2, size=400)
+    basin = np.repeat(columns[None], 300, axis=0)
+    along, across = map(dynamics.uncertainty_exponent, (basin, basin.T))
+    alone = dynamics.uncertainty_exponent(columns, longest=32)
+    assert along.exponent == across.exponent
+    assert along.statistical == across.statistical == alone.statistical > 0.01
+
+
 def test_an_exponent_that_changes_with_distance_has_an_error():
     """Stripes: one at short distances, and none beyond their width."""
     stripes = np.repeat(np.arange(300) % 2, 48)
