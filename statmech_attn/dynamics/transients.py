@@ -220,7 +220,8 @@ def escape_rate(
         ended: whether each lifetime ended; others are lower bounds.
         after: where the tail begins, steps; when omitted the earliest of a few
             quantiles of the ended ones from which the rate is constant within two
-            standard errors.
+            standard errors, an error that the stated one does not contain: give it
+            where some orbits may leave early (docs/theory/attractors.md, section 4).
         resolution: of the lifetimes, steps.
         unit: what a step is, such as `Orbits.unit`.
 
