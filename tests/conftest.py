@@ -255,6 +255,14 @@ def keep_within_memory():
 
 
 @pytest.fixture
+def single_precision():
+    """JAX as a new process finds it, until a command sets it up."""
+    jax.config.update("jax_enable_x64", False)
+    yield
+    jax.config.update("jax_enable_x64", True)
+
+
+@pytest.fixture
 def unchecked(monkeypatch):
     """Annotations are not checked: what a function itself says of wrong arguments."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

@@ -43,6 +43,7 @@ def compare(
     inputs = (theory, *simulations)
     text = _comparison_study(theory, simulations)
     storage.check_output(output, study=text, overwrite=overwrite, inputs=inputs)
+    batches.runtime.prepare()
     agreement = comparison.compare(*map(_read, inputs))
     storage.write(output, agreement, study=text, kind="comparison", overwrite=overwrite)
     _print_summary(agreement)
@@ -61,6 +62,7 @@ def hysteresis(
     """
     text = _study_of("hysteresis", {"up": up, "down": down})
     storage.check_output(output, study=text, overwrite=overwrite, inputs=(up, down))
+    batches.runtime.prepare()
     intervals = dynamics.diagrams.compare_sweeps(_read(up), _read(down))
     storage.write(output, intervals, study=text, overwrite=overwrite)
     _print_summary(intervals)
@@ -112,6 +114,7 @@ def grid(
     storage.require_no_input(output, [file])
     text = _study_of("bifurcation", {"grid": file})
     storage.check_output(output, study=text, overwrite=overwrite, inputs=[file])
+    batches.runtime.prepare()
     gridded = dynamics.diagrams.on_grid(_read(file))
     storage.write(output, gridded, study=text, overwrite=overwrite)
     out.say(f"wrote {output}")

@@ -200,14 +200,16 @@ def test_the_same_study_gives_the_same_bits(call, compared, scan):
 
 
 @pytest.mark.slow
-def test_compare_prints_and_stores_a_verdict_for_every_beta(call, compared):
+def test_compare_prints_and_stores_a_verdict_for_every_beta(
+    call, compared, single_precision
+):
     out = compared / "agreement.h5"
     result = call(
         "compare", compared / "theory.h5", compared / "simulation.h5", "-o", out
     )
     assert "theory against simulation" in result.output
     d = opened(out)
-    assert d.verdict.dims == ("beta",)
+    assert d.verdict.dims == ("beta",) and d.attrs["dtype"] == "float64"
     names = d.verdict.attrs["flag_meanings"].split()
     assert "differs" not in [names[i] for i in d.verdict.values]
 

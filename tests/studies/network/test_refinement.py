@@ -94,7 +94,7 @@ def test_numbers_do_not_depend_on_the_width_of_the_batches(refined, monkeypatch)
     assert refined.drop_attrs().identical(again.drop_attrs())
 
 
-def test_refined_files_keep_their_shape_on_disk(refined, tmp_path):
+def test_refined_files_keep_their_shape_on_disk(refined, tmp_path, single_precision):
     storage.write(tmp_path / "refined.h5", refined, study='kind = "bifurcation"')
     back = storage.read(tmp_path / "refined.h5")
     assert back.phase.dims == ("point", "start") and back.attrs["refine"] == 2
@@ -102,7 +102,9 @@ def test_refined_files_keep_their_shape_on_disk(refined, tmp_path):
     output = tmp_path / "gridded.h5"
     command = ["grid", str(tmp_path / "refined.h5"), "--output", str(output)]
     assert CliRunner().invoke(app, command).exit_code == 0
-    assert storage.read(output).phase.dims == ("beta", "gamma", "start")
+    gridded = storage.read(output)
+    assert gridded.phase.dims == ("beta", "gamma", "start")
+    assert gridded.attrs["dtype"] == "float64"  # of the command
     table = back.set_index(point=["beta", "gamma"])
     assert int(table.phase.sel(beta=1.1, gamma=140.0)[0]) == PHASES.index("fixed")
 
