@@ -78,7 +78,10 @@ def _study(
             "dynamics.match_attractors."
         )
     study = parse(tree).beside(folder)
-    assert isinstance(study, BasinsStudy | SystemBasinsStudy)
+    if not isinstance(study, BasinsStudy | SystemBasinsStudy):
+        raise ValueError(
+            f"dataset must be of kind 'basins', which has sets; got {study.kind!r}."
+        )
     return tree, study
 
 

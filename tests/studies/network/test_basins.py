@@ -195,6 +195,9 @@ def test_only_basin_files_are_matched(found):
             studies.rematch(found, "distance", furthest)
     with pytest.raises(ValueError, match="only a file names its study"):
         studies.rematch(found.assign_attrs(study=""))
+    with pytest.raises(ValueError, match="of kind 'basins'.*got 'trajectory'"):
+        study = 'kind = "trajectory"\n[parameters]\nbeta = 1.4\n'
+        studies.rematch(found.assign_attrs(study=study))
 
 
 def test_a_diagram_of_python_has_no_study_that_could_be_matched():
