@@ -25,10 +25,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from statmech_attn import inputs, presentation
+from statmech_attn import inputs, presentation, storage
 from statmech_attn.batches import rng
 from statmech_attn.labels import Variable
-from statmech_attn.storage import require_new, write_text
 
 
 KINDS = ("o", "v", "q", "k")
@@ -405,8 +404,8 @@ def save(path: str | Path, file: PatternFile, *, overwrite: bool = False) -> Non
     text = json.dumps(table)
     _parse(text, str(path))
     if not overwrite:
-        require_new(path)
-    write_text(path, text + "\n")
+        storage.require_new(path)
+    storage.write_text(path, text + "\n")
 
 
 def _parse(text: str, name: str) -> PatternFile:

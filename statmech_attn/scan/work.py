@@ -15,13 +15,16 @@ bit for every engine and after every interruption.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable, TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from statmech_attn.labels import Variable, words
 from statmech_attn.storage import Column
+
+
+if TYPE_CHECKING:  # tables of labels need no data sets
+    import xarray as xr
 
 
 Arrays = dict[str, np.ndarray]
@@ -62,10 +65,10 @@ class Chunk(NamedTuple):
 class Assembled(NamedTuple):
     """A result: a data set, and variables of it that are too large for memory."""
 
-    dataset: xr.Dataset
+    dataset: "xr.Dataset"
     columns: Mapping[str, Column] = {}
 
-    def loaded(self) -> xr.Dataset:
+    def loaded(self) -> "xr.Dataset":
         """The result with all variables in memory."""
         read = {n: (c.dims, c.values(), c.attrs) for n, c in self.columns.items()}
         return self.dataset.assign(read)
