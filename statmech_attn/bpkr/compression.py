@@ -27,7 +27,6 @@ from collections.abc import Callable
 from typing import Any, TYPE_CHECKING
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -281,7 +280,7 @@ def _resolved(
     squares = float((labels**2).sum())
     allowed = HIDDEN * width / EPSILON
     if T**2 > 0:  # no underflow
-        largest = prior * float(_trace(inputs))
+        largest = prior * _trace(inputs)
         grown = max(1.0, squares / (T * width))
         if largest * (grown * squares / T**2 + P * outputs / T) <= allowed:
             return True
@@ -301,10 +300,10 @@ def _resolved(
     return bool(of_labels + of_determinant <= HIDDEN)
 
 
-@jax.jit
-def _trace(inputs: PathFactors) -> Array:
+def _trace(inputs: PathFactors) -> float:
     """That of the kernel at U = 1."""
-    return (inputs.xi**2).sum(axis=(0, 1)) @ inputs.scale**2
+    xi, scale = np.asarray(inputs.xi), np.asarray(inputs.scale)
+    return float(np.einsum("pia,pia->a", xi, xi) @ scale**2)
 
 
 def _bounded_in_single(inputs, prior: float, labels, T: float, width: float) -> bool:

@@ -215,8 +215,8 @@ class Problem(eqx.Module):
         return {"form": self.form, "memory_limit": self.memory_limit}
 
     def _compression(self, Y, widths, T) -> compression.Compressed | None:
-        variance = float(np.prod(self.variances[1:]))
-        posed = Y, float(T), float(max(widths)), variance
+        variance = float(np.prod(np.asarray(self.variances)[1:]))
+        posed = Y, float(T), float(np.asarray(widths).max()), variance
         if isinstance(self.xi, Kernels):
             return compression.of_kernels(self.xi, *posed)
         return compression.of_inputs(self.xi, self.scale, *posed, **self._options)
@@ -457,10 +457,11 @@ class Problem(eqx.Module):
         """
         if other is self:
             return
+        posed = lambda problem, name: jax.tree.map(np.asarray, getattr(problem, name))
         names = [
             words
             for name, words in POSED.items()
-            if not eqx.tree_equal(getattr(self, name), getattr(other, name))
+            if not eqx.tree_equal(posed(self, name), posed(other, name))
         ]
         if names:
             raise ValueError(

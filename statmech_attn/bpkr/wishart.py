@@ -447,8 +447,10 @@ def whitening(posterior: Law) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
             f"{float(jnp.linalg.norm(state.gradient)):.3g} after "
             f"{int(state.iterations)} Newton steps; raise the temperature."
         )
-    U, _ = posterior.order_parameters(state.point)
-    require_known(posterior.problem, U[0], rounding_of_kernels, "the likelihood")
+    problem = posterior.problem
+    if isinstance(problem.xi, Kernels):
+        (U_1, *_), _ = posterior.order_parameters(state.point)
+        require_known(problem, U_1, rounding_of_kernels, "the likelihood")
     return state.point, state.vectors / jnp.sqrt(jnp.maximum(state.values, 0.1))
 
 

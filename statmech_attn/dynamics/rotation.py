@@ -265,7 +265,7 @@ def frequency_of(
     """
     half = series.shape[0] // 2
     line = main_frequency(series)
-    halves = main_frequency(series[:half]), main_frequency(series[-half:])
+    halves = jax.lax.map(main_frequency, jnp.stack([series[:half], series[-half:]]))
     error = jnp.maximum(jnp.abs(halves[0] - halves[1]), rounding(line, half))
     if series.shape[1] != 2:
         return line, error, jnp.array(False)
@@ -337,7 +337,7 @@ def _weights(length: int) -> Float[Array, "3 T"]:
 
 def _to_half(x):
     """The same angle in [-1/2, 1/2)."""
-    return (x + 0.5) % 1 - 0.5
+    return _whole_turns(x + 0.5)[0] - 0.5
 
 
 def _circular_mean(turns):
@@ -354,7 +354,7 @@ def _winds_once(angle, radius, rho):
     half a turn nobody knows on which side it passes the center: so are all of points on
     a straight line.
     """
-    order = jnp.argsort((jnp.arange(angle.shape[0]) * rho) % 1)
+    order = jnp.argsort(_whole_turns(jnp.arange(angle.shape[0]) * rho)[0])
     steps = _to_half(jnp.diff(angle[order], append=angle[order[:1]]))
     turns = jnp.sum(steps)
     sided = jnp.max(jnp.abs(steps)) <= NEAR_HALF
