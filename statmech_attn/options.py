@@ -118,15 +118,15 @@ def said(choices: type) -> dict[str, Said]:
     }
 
 
-def require_least(least: float, **values: float) -> None:
-    """Raise `ValueError` where a number is too small.
+def require_least(least: int, **values: int) -> None:
+    """Raise `ValueError` where a count is too small, or no whole number.
 
     Args:
         least: smallest that is allowed.
-        values: numbers by their names.
+        values: counts by their names.
 
     Raises:
-        ValueError: one is below.
+        ValueError: one is below, or of a type that counts nothing, such as float.
 
     Example:
         >>> require_least(1, steps=5, runs=0)
@@ -134,6 +134,8 @@ def require_least(least: float, **values: float) -> None:
         ValueError: runs must be at least 1; got 0.
     """
     for name, value in values.items():
+        if not hasattr(value, "__index__"):
+            raise ValueError(f"{name} must be a whole number; got {value!r}.")
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value}.")
 

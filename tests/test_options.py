@@ -13,7 +13,15 @@ from statmech_attn import studies
 from statmech_attn.dynamics import Criteria, Search
 from statmech_attn.dynamics.continuation import Settings
 from statmech_attn.dynamics.diagrams import Confirm, Plan
-from statmech_attn.options import Count, declared, Fraction, Options, Positive, said
+from statmech_attn.options import (
+    Count,
+    declared,
+    Fraction,
+    Options,
+    Positive,
+    require_least,
+    said,
+)
 from statmech_attn.studies import tables
 from statmech_attn.tasks.options import Setting, Task
 from statmech_attn.training import Descent, Minibatches
@@ -71,6 +79,12 @@ def test_what_an_option_cannot_be_is_refused_in_one_line(changes, message):
 def test_numbers_of_numpy_are_numbers():
     walk = Walk(np.int32(3), np.float32(0.5), seed=np.array(2))
     assert (walk.steps, walk.size, walk.seed) == (3, 0.5, 2)
+
+
+@pytest.mark.parametrize("count", [1e4, np.float64(3), np.nan, "3", [3], None])
+def test_what_counts_nothing_is_no_count(count):
+    with pytest.raises(ValueError, match=r"^steps must be a whole number; got .*\.$"):
+        require_least(1, runs=np.int64(2), steps=count)
 
 
 def test_a_table_has_the_options_with_their_units_sentences_and_defaults():

@@ -40,6 +40,7 @@ from statmech_attn.dynamics.systems import (
 )
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, Variable
+from statmech_attn.options import require_least
 
 
 BLOCKS = 16
@@ -576,16 +577,8 @@ def _empty_sums(frame, n_observables: int) -> Sums:
 
 
 def check_counts(steps, transient, every, blocks, align=0):
-    for name, value, least in (
-        ("steps", steps, 1),
-        ("transient", transient, 0),
-        ("reorthonormalize_every", every, 1),
-        ("blocks", blocks, 4),
-        ("align", align, 0),
-    ):
-        if not hasattr(value, "__index__"):
-            raise ValueError(f"{name} must be a whole number; got {value!r}.")
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}; got {value}.")
+    require_least(1, steps=steps, reorthonormalize_every=every)
+    require_least(0, transient=transient, align=align)
+    require_least(4, blocks=blocks)
     if blocks % 4:
         raise ValueError(f"blocks must be a multiple of 4; got {blocks}.")
