@@ -35,6 +35,7 @@ from statmech_attn.dynamics.starts import (
 )
 from statmech_attn.dynamics.systems import as_system, count_of, lane_axes, System
 from statmech_attn.labels import STEP, Variable
+from statmech_attn.options import require_least
 
 
 Times = Shaped[np.ndarray, " n"]
@@ -147,9 +148,7 @@ def escape_times(
         (array([2, 0]), array([ True,  True]))
     """
     require_double()
-    for name, value in (("horizon", horizon), ("chunk", chunk)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1 step; got {value}.")
+    require_least(1, horizon=horizon, chunk=chunk)
     system, parameters = as_system(system), shared_by(starts, parameters)
     require_states(system, starts, parameters)
     warn_of_readings(system, starts, parameters)
@@ -185,12 +184,16 @@ def survival(
     Returns:
         `Survival`: the share at every time at which a lifetime ended.
 
+    Raises:
+        ValueError: a lifetime that is negative or not finite, or `ended` that is not as
+            long, or not of the type bool.
+
     Example:
         >>> import numpy as np
         >>> survival(np.array([1, 2, 2, 5]), np.array([True, True, True, False])).share
         array([0.75, 0.25, 0.25])
     """
-    _check(lifetime, ended)
+    lifetime, ended = _checked(lifetime, ended)
     estimate = ecdf(CensoredData(lifetime[ended], right=lifetime[~ended])).sf
     one_sigma = 0.6826894921370859
     with warnings.catch_warnings():  # it is undefined where the share is 0
@@ -230,7 +233,7 @@ def escape_rate(
         lifetimes that it rests on and where the tail begins.
 
     Raises:
-        ValueError: `resolution` is below one step.
+        ValueError: `resolution` is below one step, or what `survival` refuses.
 
     Example:
         >>> import numpy as np
@@ -238,7 +241,7 @@ def escape_rate(
         >>> escape.events, round(escape.rate, 4)
         (2, 0.1335)
     """
-    _check(lifetime, ended)
+    lifetime, ended = _checked(lifetime, ended)
     if resolution < 1:
         raise ValueError(f"resolution must be at least 1 step; got {resolution}.")
     if after is not None:
@@ -324,14 +327,20 @@ class _Exit:
             yield result
 
 
-def _check(lifetime, ended) -> None:
-    if np.shape(lifetime) != np.shape(ended) or np.ndim(lifetime) != 1:
+def _checked(lifetime, ended) -> tuple[np.ndarray, np.ndarray]:
+    lifetime, ended = np.asarray(lifetime), np.asarray(ended)
+    if lifetime.shape != ended.shape or lifetime.ndim != 1:
         raise ValueError(
             "lifetime and ended must be of one length; "
-            f"got {np.shape(lifetime)} and {np.shape(ended)}."
+            f"got {lifetime.shape} and {ended.shape}."
         )
-    if len(lifetime) == 0 or not (np.asarray(lifetime) >= 0).all():
+    if not lifetime.size or not ((lifetime >= 0) & (lifetime < np.inf)).all():
         raise ValueError(
-            "lifetime must hold one number or more, none of them negative; got "
-            f"{np.asarray(lifetime)}."
+            "lifetime must hold one number or more, none of them negative or infinite; "
+            f"got {lifetime}."
         )
+    if ended.dtype != bool:
+        raise ValueError(
+            f"ended must be bool; got {ended.dtype}: take ended.astype(bool)."
+        )
+    return lifetime, ended

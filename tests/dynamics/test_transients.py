@@ -158,6 +158,11 @@ def test_around_the_tangent_bifurcation_of_period_three():
             "none of them negative",
         ),
         (lambda: survival(np.ones(0), np.ones(0, bool)), "one number or more"),
+        (lambda: survival(np.array([3, 5]), np.array([1, 0])), "ended must be bool"),
+        (
+            lambda: escape_rate([3, np.inf], [True, True]),
+            "none .* negative or infinite",
+        ),
         (
             lambda: escape_rate(np.ones(2), np.ones(2, bool), resolution=0),
             "resolution must be",
@@ -176,3 +181,9 @@ def test_impossible_input_is_one_clear_line(call, message):
     with pytest.raises(ValueError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_lifetimes_may_be_lists():
+    share = survival([1, 2, 2, 5], [True, True, True, False]).share
+    assert share.tolist() == [0.75, 0.25, 0.25]
