@@ -144,7 +144,7 @@ def track_edge(
 
     Raises:
         ValueError: both states have one label, one has none within the horizon, clocks
-            that differ, or distances that make no sense.
+            that differ, a number that is not finite, or distances that make no sense.
 
     Example:
         >>> import jax.numpy as jnp
@@ -204,7 +204,7 @@ class _Sides(Recorder):
         """Both states, on the last axis.
 
         Raises:
-            ValueError: their clocks differ, or they are no states of the system.
+            ValueError: their clocks differ, or they are no finite states of the system.
         """
         both = [start_of_each(x, None, np.zeros(1, int)) for x in (first, second)]
         for x in both:
@@ -215,6 +215,8 @@ class _Sides(Recorder):
                 "the two states must have one clock, and differ in floats."
             )
         vectors = jnp.concatenate([self.vectors(x) for x in both], axis=-1)
+        if not jnp.isfinite(vectors).all():
+            raise ValueError("the two states must hold finite numbers.")
         return self.placed(both[0], vectors)
 
     def labels(self, state: PyTree) -> np.ndarray:
@@ -265,7 +267,7 @@ class _Track:
         end = len(self.states) + steps
         while self.result == TRACKED:
             vectors = np.asarray(self.sides.vectors(state))
-            if not self.cuts or separation(vectors) > self.far:
+            if not self.cuts or not separation(vectors) <= self.far:
                 state = self._cut(state, vectors)
             self.last = jax.tree.map(lambda x: x[..., 0] if x.ndim else x, state)
             if len(self.states) == end or self.result != TRACKED:
@@ -279,7 +281,7 @@ class _Track:
     def _cut(self, state: PyTree, vectors: np.ndarray) -> PyTree:
         """The two ends of a short piece of the segment between both sides."""
         self.cuts += 1
-        while self.result == TRACKED and separation(vectors) > self.near:
+        while self.result == TRACKED and not separation(vectors) <= self.near:
             share = np.linspace(0, 1, PARTS + 1)
             points = vectors[:, :1] * (1 - share) + vectors[:, 1:] * share
             labels = self.sides.labels(self.sides.placed(state, jnp.asarray(points)))

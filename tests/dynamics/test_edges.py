@@ -80,6 +80,8 @@ def test_states_of_one_label_are_refused_and_a_lost_edge_has_a_code():
         track_edge(driven, start(0.95), start(1e-4), label=deep, horizon=3)
     with pytest.raises(ValueError, match=r"near must lie in 1e-14\.\.far"):
         track_edge(driven, start(-1.0), start(1.0), label=deep, near=1e-3)
+    with pytest.raises(ValueError, match="two states must hold finite numbers"):
+        track_edge(driven, start(np.nan), start(1.2), label=deep)
     clock = lambda x: {"x": jnp.array([x]), "t": jnp.array(int(x > 0))}
     with pytest.raises(ValueError, match="one clock"):
         track_edge(lambda s: s, clock(-1.0), clock(1.0), label=lambda s: s["t"])
@@ -102,3 +104,10 @@ def test_labels_that_are_no_basins_of_two_have_a_code():
     parity = lambda x: jnp.where((x > 0.2) & (x < 0.8), -1, (x > 0.5).astype(int))
     lost = track_edge(logistic, jnp.array(0.1), jnp.array(0.9), label=parity)
     assert edges.EDGE_RESULTS[lost.result] in ("left", "undecided")
+
+
+def test_an_edge_between_orbits_that_end_in_nan_is_lost():
+    step = lambda x: jnp.where(x < 5, 2 * x, jnp.nan)
+    side = lambda x: jnp.where(x > 1, 1, 0)
+    edge = track_edge(step, jnp.array(0.1), jnp.array(2.0), label=side, transient=0)
+    assert edges.EDGE_RESULTS[edge.result] == "left"
