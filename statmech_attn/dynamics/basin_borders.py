@@ -105,7 +105,8 @@ def basin_entropy(basin: Int[np.ndarray, "ny nx"], box: int = 5) -> BasinEntropy
         `BasinEntropy`, in nats.
 
     Raises:
-        ValueError: a box of one cell, or one that does not fit.
+        ValueError: a box of one cell, or one that does not fit; no whole numbers, or no
+            two axes of them.
 
     Example:
         >>> basin_entropy(np.array([[0, 0, 0, 1], [0, 0, 0, 1]]), box=2)
@@ -114,7 +115,9 @@ def basin_entropy(basin: Int[np.ndarray, "ny nx"], box: int = 5) -> BasinEntropy
           basin entropy of the border     0.693147 nat
           boxes with more than one basin  0.5
     """
-    basin = np.asarray(basin)
+    basin = _labels(basin)
+    if basin.ndim != 2:
+        raise ValueError(f"basin must have two axes; got shape {basin.shape}.")
     if not 2 <= box <= min(basin.shape):
         raise ValueError(f"box must lie in 2..{min(basin.shape)}; got {box}.")
     ny, nx = (size // box for size in basin.shape)
@@ -150,7 +153,7 @@ def uncertainty_exponent(
         `Uncertainty`: exponent with error, dimension of the border, shares.
 
     Raises:
-        ValueError: fewer than three distances, or no border.
+        ValueError: fewer than three distances, no border, or no whole numbers.
 
     Example:
         >>> x = np.linspace(-1, 1, 512)
@@ -159,7 +162,7 @@ def uncertainty_exponent(
         >>> abs(border.exponent - 1) < 4 * border.stderr
         True
     """
-    basin = np.asarray(basin)
+    basin = _labels(basin)
     require_least(1, shortest=shortest)
     longest = min(basin.shape) // 8 if longest is None else longest
     distance = []
@@ -212,14 +215,14 @@ def wada_distance(basin: Int[np.ndarray, "ny nx"]) -> float:
         another one at most.
 
     Raises:
-        ValueError: fewer than three basins.
+        ValueError: fewer than three basins, or no whole numbers.
 
     Example:
         >>> stripes = np.repeat([[0, 1, 2]], 8, axis=0).repeat(10, axis=1)
         >>> wada_distance(stripes)
         10.0
     """
-    basin = np.asarray(basin)
+    basin = _labels(basin)
     labels = [label for label in np.unique(basin) if label != NOT_SETTLED]
     if len(labels) < 3:
         raise ValueError(f"basin must have three labels or more; got {len(labels)}.")
@@ -228,6 +231,16 @@ def wada_distance(basin: Int[np.ndarray, "ny nx"]) -> float:
     return max(
         float(from_other[border].max()) for border in borders for from_other in far
     )
+
+
+def _labels(basin) -> np.ndarray:
+    basin = np.asarray(basin)
+    if not (basin == np.rint(basin)).all():
+        raise ValueError(
+            "basin must hold whole numbers, -1 where a state has none; got others, or "
+            f"NaN, of {basin.dtype}."
+        )
+    return basin
 
 
 def _border(inside: np.ndarray) -> np.ndarray:

@@ -128,3 +128,16 @@ def test_basins_of_newton_are_wada_and_fractal_and_stripes_are_not():
 def test_grids_that_tell_nothing_are_refused_in_a_line(ask, words):
     with pytest.raises(ValueError, match=words):
         ask(np.zeros((8, 8), int))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "ask",
+    [dynamics.basin_entropy, dynamics.uncertainty_exponent, dynamics.wada_distance],
+)
+def test_labels_that_are_missing_are_no_basin(ask):
+    missing = np.where(np.eye(64), np.nan, 1.0)
+    with pytest.raises(ValueError, match="basin must hold whole numbers.*of float64"):
+        ask(missing)
+    with pytest.raises(ValueError, match="basin must"):
+        dynamics.basin_entropy(np.zeros(64, int))
