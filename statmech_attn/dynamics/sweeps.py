@@ -81,7 +81,8 @@ def hysteresis(
         `Hysteresis`: both sweeps and the intervals in which they differ.
 
     Raises:
-        ValueError: fewer than two values, or what `find_attractors` refuses.
+        ValueError: fewer than two values, one that is not finite, or what
+            `find_attractors` refuses.
 
     Example:
         >>> import numpy as np
@@ -92,8 +93,8 @@ def hysteresis(
         [[-0.4, -0.3, 0.3, 0.4]]
     """
     values = np.sort(np.asarray(values, float).ravel())
-    if values.size < 2:
-        raise ValueError(f"values must hold at least two; got {values.size}.")
+    if values.size < 2 or not np.isfinite(values).all():
+        raise ValueError(f"values must hold at least two, all finite; got {values}.")
     state = jax.tree.map(lambda x: np.repeat(np.asarray(x)[None], 2, 0), start)
     pairs = np.stack([values, values[::-1]], axis=-1)
     follower = Follower(system, search, state, pairs[0])

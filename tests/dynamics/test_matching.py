@@ -83,5 +83,10 @@ def test_intervals_at_the_ends_are_open():
 
 
 def test_a_sweep_of_one_value_is_refused():
-    with pytest.raises(ValueError, match="values must hold at least two; got 1"):
+    with pytest.raises(ValueError, match=r"at least two, all finite; got \[0\.5\]"):
         hysteresis(lambda x, r: r * x, jnp.array(1.0), [0.5])
+
+
+def test_a_sweep_over_a_value_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match="values must hold .* finite; got .*nan"):
+        hysteresis(lambda x, r: r * x, jnp.array(1.0), [0.0, np.nan, 0.5])
