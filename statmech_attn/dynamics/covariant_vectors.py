@@ -48,7 +48,14 @@ from statmech_attn.dynamics.lyapunov import (
     ZERO,
 )
 from statmech_attn.dynamics.orthonormal import safe_log
-from statmech_attn.dynamics.systems import advance, as_system, System, TangentSystem
+from statmech_attn.dynamics.systems import (
+    advance,
+    as_system,
+    require_like,
+    shape_of_step,
+    System,
+    TangentSystem,
+)
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Variable, Variables
 from statmech_attn.options import require_least
@@ -216,7 +223,8 @@ def covariant_vectors(
         `CovariantVectors`: exponents with errors, angles, and vectors of every piece.
 
     Raises:
-        ValueError: a count out of range, or a state without coordinates.
+        ValueError: a count out of range, a state without coordinates, or a map that
+            changes its shape.
         NoDirection: vectors that rounding hides, or an orbit that diverges.
 
     Example:
@@ -285,6 +293,7 @@ def vectors_of(
         ValueError: a number out of range.
     """
     most = frame_size(map, state, None)
+    require_like(shape_of_step(map.step, state), state)
     finite = finite_exponents(map, state)
     most = most if finite is None else finite
     k = most if exponents is None else frame_size(map, state, exponents)

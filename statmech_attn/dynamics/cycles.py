@@ -38,7 +38,13 @@ from statmech_attn.dynamics.orthonormal import (
     orthonormalise,
     safe_log,
 )
-from statmech_attn.dynamics.systems import as_system, System, TangentSystem
+from statmech_attn.dynamics.systems import (
+    as_system,
+    require_like,
+    shape_of_step,
+    System,
+    TangentSystem,
+)
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Variable
 from statmech_attn.options import require_least
@@ -141,7 +147,8 @@ def cycle_spectrum(
         `CycleSpectrum` of this one cycle, its arrays without the last axis.
 
     Raises:
-        ValueError: a period below 1, or a number of exponents out of range.
+        ValueError: a period below 1, a number of exponents out of range, or a map that
+            changes its state's shape.
 
     Example:
         >>> import jax.numpy as jnp
@@ -155,6 +162,7 @@ def cycle_spectrum(
     system = as_system(system)
     map = system.at(parameters)
     k = frame_size(map, state, exponents)
+    require_like(shape_of_step(map.step, state), state)
     guarded = min(k + 1, jax.eval_shape(map.vector, state).shape[0])
     frame = start_frame(map, state, guarded)[1]
 

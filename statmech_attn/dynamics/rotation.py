@@ -31,7 +31,12 @@ from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.evidence import main_frequency
 from statmech_attn.dynamics.lyapunov import window_weights
-from statmech_attn.dynamics.systems import as_system, System
+from statmech_attn.dynamics.systems import (
+    as_system,
+    require_like,
+    shape_of_step,
+    System,
+)
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, together, Variable, Words
 from statmech_attn.options import require_least
@@ -106,7 +111,8 @@ def rotation_number(
         `Rotation`: turns per step, with an error.
 
     Raises:
-        ValueError: a count out of range, or F(x + 1) is not F(x) + 1.
+        ValueError: a count out of range, a parameter that the lift asks for and does
+            not get, or F(x + 1) is not F(x) + 1.
 
     Example:
         >>> turn = lambda x, p: x + p["omega"]
@@ -172,6 +178,9 @@ def curve_rotation(
     Returns:
         `Rotation`: turns per `every` applications of the map, with an error.
 
+    Raises:
+        ValueError: a count out of range, or a map that changes its state's shape.
+
     Example:
         >>> import jax.numpy as jnp
         >>> turn = lambda z: z * jnp.exp(2j * jnp.pi * 0.3)
@@ -187,6 +196,7 @@ def curve_rotation(
     require_least(1, every=every)
     system = as_system(system)
     observe, step = system.observe, system.at(parameters).step
+    require_like(shape_of_step(step, state), state)
     series = _observed(step, state, observe or vector, steps, transient, every)
     rotation = _curve_rotation(series, jnp.asarray(tolerance), observe is not None)
     return replace(rotation, unit=together(every, system.unit))
@@ -307,6 +317,7 @@ def check_lift(lift, x, values) -> None:
     """
     if any(isinstance(number, Tracer) for number in (x, *values.values())):
         return
+    shape_of_step(lift, x, values)
     error = jnp.max(jnp.abs(lift(x + 1, values) - lift(x, values) - 1))
     if not error <= 1e-9:
         raise ValueError(

@@ -160,3 +160,8 @@ def test_a_direction_that_collapses_is_refused():
         dynamics.covariant_vectors(hidden, START, steps=10)
     with pytest.raises(ValueError, match="the orbit diverges"):
         dynamics.covariant_vectors(lambda x: x**3, jnp.array([2.0, 3.0]), steps=20)
+
+
+def test_a_parameter_that_is_misspelt_is_refused():
+    with pytest.raises(ValueError, match="asks for the parameter 'a'"):
+        dynamics.covariant_vectors(lambda x, p: p["a"] * x, START, {"b": 1.4}, steps=10)

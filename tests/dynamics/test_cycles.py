@@ -141,3 +141,12 @@ def test_a_frame_is_orthonormal_after_every_compiled_push():
 def test_a_period_below_one_is_refused():
     with pytest.raises(ValueError, match="period must be at least 1; got 0"):
         cycle_spectrum(logistic(3.2), jnp.array(0.5), period=0)
+
+
+def test_a_map_that_returns_another_state_is_refused():
+    pair = lambda x: (x[1], x[0])
+    with pytest.raises(ValueError, match="step must return a state like"):
+        cycle_spectrum(pair, jnp.array([0.1, 0.2]), period=1)
+    asks = lambda x, p: p["r"] * x
+    with pytest.raises(ValueError, match="asks for the parameter 'r'"):
+        cycle_spectrum(asks, jnp.array(0.1), {"a": 2.0}, period=1)

@@ -236,6 +236,7 @@ def test_a_tongue_of_an_orbit_that_is_lost_says_so():
         assert words.startswith("not a number") and np.isnan(float(found.upper))
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -246,6 +247,20 @@ def test_a_tongue_of_an_orbit_that_is_lost_says_so():
         (
             lambda: rotation.rotation_number(lambda x, p: 2 * x, 0.1, {}, steps=10),
             "lift must satisfy .* misses by 1",
+        ),
+        (
+            lambda: rotation.rotation_number(rigid, 0.0, {"omga": 0.1}, steps=10),
+            "asks for the parameter 'omega', which is not given",
+        ),
+        (
+            lambda: rotation.rotation_number(rigid, 0.0, {"omega": 0.1}, steps=1e4),
+            r"steps must be a whole number; got 10000\.0",
+        ),
+        (
+            lambda: rotation.curve_rotation(
+                lambda x: x / 2, jnp.array([1, 0]), steps=10
+            ),
+            r"must return a state like .*; got float64\[2\] from int64\[2\]",
         ),
         (
             lambda: rotation.principal_plane(jnp.zeros((5, 1))),
