@@ -132,7 +132,7 @@ def rate_differences(
         "nothing_compared": np.isnan(z).any(0),
         "differs": (abs(limit_z) > limit_allowed) & (sizes > 1),
         "agrees": (abs(z) <= allowed).all(0),
-        "one_n_cannot_tell": np.full(rate.shape, sizes == 1),
+        "one_n_cannot_tell": np.isnan(limit_z) | (sizes == 1),
     }
     codes = [VERDICTS.index(word) for word in reasons]
     verdict = np.select([*reasons.values()], codes, VERDICTS.index("bias_only"))

@@ -68,7 +68,7 @@ def in_standard_errors(difference, stderr, floor=0.0):
     """difference / stderr; `floor` is the error where the sampled one is exactly zero.
 
     A class that is saturated in all runs has no sampled spread, though it has some.
-    Without any error, zero stands for agreement to rounding and inf for none.
+    An error of zero gives 0 for agreement to rounding and inf for none; NaN gives NaN.
 
     Args:
         difference: of simulation and theory.
@@ -84,9 +84,9 @@ def in_standard_errors(difference, stderr, floor=0.0):
         [2.0, 0.0]
     """
     difference, stderr, floor = np.broadcast_arrays(difference, stderr, floor)
-    error = np.where(stderr > 0, stderr, floor)
+    error = np.where(stderr <= 0, floor, stderr)
     exact = np.where(np.abs(difference) < 1e-12, 0.0, np.copysign(np.inf, difference))
-    return np.where(error > 0, difference / np.where(error > 0, error, 1.0), exact)
+    return np.where(error <= 0, exact, difference / np.where(error <= 0, 1.0, error))
 
 
 def limit_difference(n_spins, difference, stderr, used):

@@ -93,6 +93,18 @@ def test_an_error_of_the_map_is_no_bias_of_spins():
     assert VERDICTS[found["verdict"][1]] == "agrees"
 
 
+@pytest.mark.parametrize(
+    ("rate", "verdict"),
+    [(0.4, "agrees"), (0.5, "one_n_cannot_tell"), (np.nan, "nothing_compared")],
+)
+def test_runs_that_do_not_scatter_tell_no_limit(rate, verdict):
+    scatter = 1e-3 * np.random.default_rng(0).normal(size=8)
+    rates = np.stack([np.full(8, rate), 0.4 + scatter])
+    found = rate_differences(0.4, 1e-3, 20, rates, [100, 1000], ())
+    assert np.isnan(found["limit_z"][1])
+    assert VERDICTS[found["verdict"][1]] == verdict
+
+
 @pytest.fixture(scope="module")
 def few():
     """As few runs and tokens as in other tests, with which the program is shared."""

@@ -19,6 +19,11 @@ def test_difference_without_error_is_zero_or_infinite():
     np.testing.assert_array_equal(z, [0.0, 0.0, -np.inf, 2.0])
 
 
+def test_difference_of_unknown_error_is_not_known():
+    assert np.isnan(in_standard_errors([0.2, np.nan], [np.nan, 0.1], 0.1)).all()
+    assert np.isnan(in_standard_errors(np.nan, np.nan))
+
+
 @pytest.mark.parametrize("offset", [0.0, 0.01])
 def test_extrapolation_removes_the_bias_and_keeps_an_offset(offset):
     n = np.array([100, 200, 400, 800])
