@@ -57,11 +57,8 @@ def threshold(comparisons: int, runs: int | None = None, level: float = LEVEL) -
     if not 0 < level < 1:
         raise ValueError(f"level must lie in (0, 1); got {level}.")
     single = -np.expm1(np.log1p(-level) / comparisons)
-    return float(
-        stats.norm.isf(single / 2)
-        if runs is None
-        else stats.t.isf(single / 2, runs - 1)
-    )
+    of_errors = stats.norm if runs is None else stats.t(runs - 1)
+    return float(of_errors.isf(single / 2))
 
 
 def in_standard_errors(difference, stderr, floor=0.0):
@@ -102,6 +99,9 @@ def limit_difference(n_spins, difference, stderr, used):
     Returns:
         b_0, its standard error, and the number of N that it rests on.
 
+    Raises:
+        ValueError: N that do not increase, or not one for each row of `used`.
+
     Example:
         >>> import numpy as np
         >>> n, stderr, used = np.array([100, 1000]), np.full(2, 1e-3), np.ones(2, bool)
@@ -109,6 +109,7 @@ def limit_difference(n_spins, difference, stderr, used):
         >>> print(round(float(limit), 3), sizes)
         0.5 2
     """
+    n_spins = _increasing(n_spins, used)
     shape = difference.shape[1:]
     value, error = np.full(shape, np.nan), np.full(shape, np.nan)
     count = used.sum(axis=0)
@@ -131,12 +132,15 @@ def extrapolation(n_spins, used) -> Float[np.ndarray, "K *batch"]:
         n_spins: (K,), increasing.
         used: (K, *batch), which N count: the largest ones.
 
+    Raises:
+        ValueError: as `limit_difference`.
+
     Example:
         >>> import numpy as np
         >>> extrapolation(np.array([500, 1000]), np.ones(2, bool)).round(12).tolist()
         [-1.0, 2.0]
     """
-    n_spins = np.asarray(n_spins, float)
+    n_spins = _increasing(n_spins, used)
     coefficients, count = np.zeros(used.shape), used.sum(axis=0)
     for k in range(1, len(n_spins) + 1):
         n = n_spins[-k:]
@@ -145,6 +149,13 @@ def extrapolation(n_spins, used) -> Float[np.ndarray, "K *batch"]:
         row = np.linalg.pinv(root * design)[0] * root[:, 0]
         coefficients[-k:] += np.multiply.outer(row, count == k)
     return coefficients
+
+
+def _increasing(n_spins, used) -> Float[np.ndarray, " K"]:
+    n_spins = np.asarray(n_spins, float)
+    if n_spins.shape != np.shape(used)[:1] or (np.diff(n_spins, prepend=0) <= 0).any():
+        raise ValueError(f"n_spins must increase, one for each row; got {n_spins}.")
+    return n_spins
 
 
 def _intercept(n_spins, difference, stderr):
@@ -170,12 +181,16 @@ def spread_ratio(spread, predicted, runs):
     Returns:
         The ratio, and its distance from one in standard errors.
 
+    Raises:
+        ValueError: fewer than two runs.
+
     Example:
         >>> import numpy as np
         >>> ratio, z = spread_ratio(np.array(1.1), np.array(1.0), runs=51)
         >>> print(round(float(ratio), 3), round(float(z), 3))
         1.1 1.0
     """
+    require_least(2, runs=runs)
     ratio = np.divide(
         spread, predicted, out=np.full(spread.shape, np.nan), where=predicted > 0
     )
@@ -281,8 +296,9 @@ def bias_slope(n_spins, difference, stderr, used, axes: tuple[int, ...]) -> Slop
     size = (masked(difference) * profile).sum(axes) / norm
     error = (masked(stderr) * np.abs(profile)).sum(axes) / norm
     size = np.where(part.squeeze(axes), size, np.nan)
-    fits = [_fit_power(n_spins, *pair) for pair in zip(size.T, error.T, strict=True)]
-    return Slope(*np.array(fits).T)
+    columns = (x.reshape(len(x), -1).T for x in (size, error))
+    fits = [_fit_power(n_spins, *pair) for pair in zip(*columns, strict=True)]
+    return Slope(*np.reshape(np.transpose(fits), (2, *size.shape[1:])))
 
 
 def power_law(n_spins, values, stderr) -> Slope:
@@ -321,11 +337,9 @@ def _fit_power(n_spins, size, error) -> tuple[float, float]:
         return np.nan, np.nan
     x = np.asarray(n_spins, float)[known]
     power = lambda x, amplitude, s: amplitude * (x / x[0]) ** s
-    options = {"sigma": error[known], "absolute_sigma": True}
+    how = {"sigma": error[known], "absolute_sigma": True}
     try:
-        best, covariance = optimize.curve_fit(
-            power, x, size[known], (1.0, -1.0), **options
-        )
+        best, covariance = optimize.curve_fit(power, x, size[known], (1.0, -1.0), **how)
     except RuntimeError:  # no convergence: the sizes follow no power law
         return np.nan, np.nan
     return best[1], np.sqrt(covariance[1, 1])

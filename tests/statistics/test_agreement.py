@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from statmech_attn.statistics import in_standard_errors, limit_difference, threshold
+from statmech_attn.statistics import (
+    bias_slope,
+    extrapolation,
+    in_standard_errors,
+    limit_difference,
+    spread_ratio,
+    threshold,
+)
 
 
 def test_threshold_grows_with_comparisons_and_small_samples():
@@ -33,3 +40,29 @@ def test_extrapolation_removes_the_bias_and_keeps_an_offset(offset):
     )
     assert used[0] == 4
     assert value[0] == pytest.approx(offset, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [[1000, 100], [100, 100], [0, 100], [100]])
+def test_sizes_that_do_not_increase_are_refused(n):
+    used, ones = np.array([False, True]), np.ones(2)
+    for ask in (
+        lambda: extrapolation(np.array(n), used),
+        lambda: limit_difference(np.array(n), ones, ones, used),
+    ):
+        with pytest.raises(ValueError, match="n_spins must increase, one for each row"):
+            ask()
+
+
+def test_one_run_has_no_spread():
+    with pytest.raises(ValueError, match="runs must be at least 2; got 1"):
+        spread_ratio(np.array(1.1), np.array(1.0), runs=1)
+
+
+def test_the_exponent_of_a_bias_needs_no_batch():
+    n, used = np.array([100, 1000]), np.ones((2, 3), bool)
+    bias = np.array([1.0, 2.0, 3.0]) / n[:, None]
+    slope = bias_slope(n, bias, np.full((2, 3), 1e-5), used, axes=(1,))
+    assert slope.value == pytest.approx(-1, abs=1e-6) and slope.value.shape == ()
+    bias, used = (np.tile(x[:, None, None], (1, 2, 4, 1)) for x in (bias, used))
+    slope = bias_slope(n, bias, np.full(bias.shape, 1e-5), used, axes=(3,))
+    np.testing.assert_allclose(slope.value, np.full((2, 4), -1), atol=1e-6)
