@@ -213,9 +213,8 @@ def in_errors(shift, variance):
         >>> in_errors(np.array([3.0, 0.0]), np.array([4.0, 0.0])).tolist()
         [1.5, 0.0]
     """
-    return np.where(
-        variance > 0, shift / np.sqrt(np.where(variance > 0, variance, 1)), 0
-    )
+    known = np.where(variance > 0, variance, 1)
+    return np.where(variance > 0, shift / np.sqrt(known), 0)
 
 
 def smallest_visible(shift, information, variance, bound: float) -> float:
@@ -228,6 +227,9 @@ def smallest_visible(shift, information, variance, bound: float) -> float:
     Returns:
         The error; infinite where there is none.
 
+    Raises:
+        ValueError: a number that is not finite, or a bound that is not above 0.
+
     Example:
         >>> rng, one = np.random.default_rng(0), np.ones(100_000)
         >>> z = rng.normal(size=100_000)
@@ -237,8 +239,13 @@ def smallest_visible(shift, information, variance, bound: float) -> float:
     if not (information > 0).all():
         return np.inf
     error = np.sqrt(variance)
+    sizes = error / information
+    if not np.isfinite([shift, sizes]).all() or not 0 < bound < np.inf:
+        raise ValueError(
+            f"shift, variance, bound must be finite, bound > 0; got bound {bound}."
+        )
     visible = lambda e: (abs(shift + e * information) > bound * error).mean()
-    top = (bound + 1) * np.median(error / information)
+    top = (bound + 1) * np.median(sizes)
     while visible(top) < POWER:
         top *= 2
     missed = lambda error: POWER - visible(error)
@@ -257,9 +264,7 @@ def visible_alone(stderr, slope, bound: float) -> float:
         >>> round(visible_alone(np.array([0.1, 0.2]), np.array([1.0, 4.0]), 5.0), 3)
         0.314
     """
-    sharp = np.divide(
-        abs(slope), stderr, out=np.zeros(np.shape(stderr)), where=stderr > 0
-    )
+    sharp = np.where(stderr > 0, abs(slope) / np.where(stderr > 0, stderr, 1.0), 0.0)
     largest = np.nanmax(sharp, initial=0.0)
     if not largest > 0:
         return np.inf

@@ -145,3 +145,14 @@ def test_the_sharpest_number_alone_is_found_nine_times_in_ten():
     )
     assert stats.norm.sf(5.0 - visible * 4.0) == pytest.approx(POWER)
     assert visible_alone(np.ones(2), np.zeros(2), 5.0) == np.inf
+
+
+@pytest.mark.parametrize("bound", [0.0, np.nan, np.inf])
+def test_what_is_not_finite_has_no_smallest_error(bound):
+    ones = np.ones(9)
+    with pytest.raises(ValueError, match=f"must be finite, .*; got bound {bound}"):
+        smallest_visible(ones, ones, ones, bound)
+    unknown = np.array([np.nan, *ones[1:]])
+    for draws in ((unknown, ones, ones), (ones, ones, unknown)):
+        with pytest.raises(ValueError, match="shift, variance, bound must be"):
+            smallest_visible(*draws, 2.0)
