@@ -24,6 +24,7 @@ from statmech_attn.dynamics.observables import (
 from statmech_attn.dynamics.starts import start_of_each
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.options import require_least
 from statmech_attn.reporting import size
 from statmech_attn.scan import (
     Arrays,
@@ -83,7 +84,8 @@ def trajectories(
         the orbits: `compute()` gives their data set, `run(path)` also writes it.
 
     Raises:
-        ValueError: a grid or names that make no sense, or more than fits into memory.
+        ValueError: a grid, a count or names that make no sense, a map that changes its
+            state's shape, or more than fits into memory.
 
     Example:
         >>> import jax.numpy as jnp
@@ -100,10 +102,12 @@ def trajectories(
         raise ValueError(
             f"grid must hold one parameter with several values; got {axes.names}."
         )
-    starts = partial(start_of_each, start)
-    names = observable_names(
-        system, starts(axes.at(np.zeros((1, 1), int)), np.arange(1)), observables
-    )
+    require_least(1, steps=steps)
+    require_least(0, transient=transient)
+    starts, parameters = partial(start_of_each, start), axes.at(np.zeros((1, 1), int))
+    first = starts(parameters, np.arange(1))
+    system.check(first, parameters)
+    names = observable_names(system, first, observables)
     return Trajectories(
         system,
         axes,

@@ -70,6 +70,10 @@ def test_a_start_may_depend_on_the_parameters():
     [
         ({"observables": ["x"]}, "the system has 2 observables"),
         ({"steps": 10**9}, "steps: these trajectories need"),
+        ({"steps": 0}, "steps must be at least 1; got 0"),
+        ({"transient": -5}, "transient must be at least 0; got -5"),
+        ({"step": lambda x, p: p["c"] * x}, "asks for the parameter 'c'"),
+        ({"step": lambda x, p: x[:1]}, "step must return a state like"),
     ],
 )
 def test_mistakes_are_one_line(changes, message):
