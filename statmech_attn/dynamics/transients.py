@@ -47,7 +47,7 @@ class EscapeRate(NamedTuple):
 
     Attributes:
         rate: escape rate, nats per step.
-        stderr: its standard error.
+        stderr: its standard error, with the choice of the tail where it was chosen.
         events: number of lifetimes that ended after `after`.
         time: steps at risk.
         after: time t_0 from which on the tail is exponential, steps.
@@ -223,8 +223,9 @@ def escape_rate(
         ended: whether each lifetime ended; others are lower bounds.
         after: where the tail begins, steps; when omitted the earliest of a few
             quantiles of the ended ones from which the rate is constant within two
-            standard errors, an error that the stated one does not contain: give it
-            where some orbits may leave early (docs/theory/attractors.md, section 4).
+            standard errors.  The stated error contains most of this choice; where
+            orbits leave early at a rate near that of the tail, it is better to give it
+            (docs/theory/attractors.md, section 4).
         resolution: of the lifetimes, steps.
         unit: what a step is, such as `Orbits.unit`.
 
@@ -248,12 +249,16 @@ def escape_rate(
         return _rate(lifetime, ended, after, resolution)._replace(unit=unit)
     finished = np.sort(lifetime[ended])
     begins = [np.quantile(finished, q, method="lower") for q in TAILS if finished.size]
-    tails = (_rate(lifetime, ended, after, resolution) for after in [0.0, *begins[1:]])
-    estimate = EscapeRate(np.nan, np.nan, 0, 0.0, 0.0, np.nan)
-    for estimate in tails:
-        if not abs(estimate.constancy) > 2:
-            break
-    return estimate._replace(unit=unit)
+    starts = [0.0, *begins[1:]]
+    tails = [_rate(lifetime, ended, after, resolution) for after in starts]
+    constant = (tail for tail in tails if not abs(tail.constancy) > 2)
+    estimate, last = next(constant, tails[-1]), tails[-1]
+    # Halves that disagree widen an error, and so does a later tail with another rate,
+    # as far as its own error does not explain it.
+    halves = estimate.stderr * np.fmax(abs(estimate.constancy), 1)
+    explained = last.stderr**2 - estimate.stderr**2
+    later = np.fmax((estimate.rate - last.rate) ** 2 - explained, 0)
+    return estimate._replace(stderr=float(np.hypot(halves, np.sqrt(later))), unit=unit)
 
 
 def _rate(lifetime, ended, after, resolution) -> EscapeRate:
