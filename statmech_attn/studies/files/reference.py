@@ -151,7 +151,8 @@ def fields(part, shared, path="") -> Iterator[tuple[str, dict[str, Any], bool]]:
     """Every key of a schema with its path, tables opened."""
     for key, field in part.get("properties", {}).items():
         place, required = f"{path}{key}", key in part.get("required", ())
-        if where := field.get("$ref"):
+        where = field.get("$ref")
+        if where and where.split(".")[-1] not in FORMS:
             inner = f"{place}."
         elif where := _of_any_name(field).get("$ref"):
             inner = f"{place}.NAME."
@@ -166,6 +167,11 @@ def _of_any_name(field: dict[str, Any]) -> dict[str, Any]:
     return next(iter(field.get("patternProperties", {}).values()), {})
 
 
+FORMS = {  # tables that are written in a line
+    "Range": "`{ start, stop, num }`",
+    "Interval": "`{ start, stop }`",
+    "Box": "`{ low, high }`",
+}
 WORDS = {"number": "number", "integer": "integer", "string": "text", "boolean": "bool"}
 
 
@@ -183,12 +189,7 @@ def type_of(field: dict[str, Any]) -> str:
     if inner := _of_any_name(field):
         return f"table of {type_of(inner)}"
     if "$ref" in field:
-        forms = {
-            "Range": "`{ start, stop, num }`",
-            "Interval": "`{ start, stop }`",
-            "Box": "`{ low, high }`",
-        }
-        return forms.get(field["$ref"].split(".")[-1], "table")
+        return FORMS.get(field["$ref"].split(".")[-1], "table")
     return WORDS.get(field.get("type", ""), "any")
 
 

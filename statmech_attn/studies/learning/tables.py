@@ -15,7 +15,7 @@ from pydantic import (
 
 from statmech_attn.kinds import SAMPLERS
 from statmech_attn.montecarlo import Sampling
-from statmech_attn.options import Count, either, Positive, Seed, WholeNumber
+from statmech_attn.options import Count, either, Even, Positive, Seed, WholeNumber
 from statmech_attn.studies.files import digests
 from statmech_attn.studies.tables import (
     AnyTask,
@@ -74,8 +74,8 @@ class ExamplesTable(TaskTable, frozen=True):
         list[Annotated[list[HeadName], Field(min_length=1)]] | None, Field(min_length=1)
     ] = None
     readout: Readout | None = None
-    n_train: Count | None = None
-    n_test: Count | None = None
+    n_train: Even | None = None
+    n_test: Even | None = None
 
 
 class HiddenMarkovTable(of(options.Task, optional=True), ExamplesTable, frozen=True):

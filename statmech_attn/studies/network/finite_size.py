@@ -51,7 +51,7 @@ def _law(
         if special.kind in known
     ]
     if len(places) < number:
-        bounds = study.parameters.free["beta"]
+        bounds = study.parameters.beta
         others = ", ".join(f"{s.kind} at {s.value:.6g}" for s in followed.special)
         raise ValueError(
             f"run.bifurcation: no {kind or 'bifurcation'} of number {number} on the "

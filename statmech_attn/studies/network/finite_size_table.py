@@ -7,16 +7,26 @@ from pydantic import Field, model_validator
 
 from statmech_attn.montecarlo import CriticalSampling
 from statmech_attn.options import Count
-from statmech_attn.studies.network.continuation_table import (
-    BoundsSpec,
-    ContinuationRun,
-    Followed,
-)
+from statmech_attn.studies.network.continuation_table import ContinuationRun, Followed
 from statmech_attn.studies.network.tables import DmftStudy
-from statmech_attn.studies.tables import of
+from statmech_attn.studies.tables import Interval, of, Table
 
 
 Bifurcation = Literal["neimark_sacker", "period_doubling", "pitchfork", "fold"]
+
+
+class BetaInterval(Table, frozen=True):
+    """[parameters] of a finite-size study: an interval of beta, and numbers.
+
+    Attributes:
+        beta: inverse temperature of the output.
+        gamma: inverse temperature of attention; that of the pattern file when left out.
+        epsilon: weight of the positional part; that of the pattern file when left out.
+    """
+
+    beta: Interval
+    gamma: float | None = None
+    epsilon: float | None = None
 
 
 class FiniteSizeRun(of(CriticalSampling), ContinuationRun, frozen=True):
@@ -44,21 +54,16 @@ class FiniteSizeStudy(Followed, DmftStudy, frozen=True):
     }
 
     kind: Literal["finite-size"]
-    parameters: BoundsSpec
+    parameters: BetaInterval
     run: FiniteSizeRun
     curves: ClassVar[None] = None  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
     def free(self):
-        return self.parameters.free
+        return {"beta": self.parameters.beta}
 
     @model_validator(mode="after")
-    def _in_beta(self):
-        if "beta" not in self.free or self.parameters.redrawn is not None:
-            raise ValueError(
-                "parameters: a finite-size study takes beta as { start, stop }, and "
-                "spins that are all redrawn"
-            )
+    def _at_the_bifurcation(self):
         if 0.0 not in self.run.distances:
             raise ValueError("run.distances must hold 0, the bifurcation")
         return self

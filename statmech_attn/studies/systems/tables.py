@@ -515,12 +515,8 @@ class PlaneDiagramStudy(SystemStudy, frozen=True):
     template: ClassVar[Mapping[str, Any]] = FUNCTION | {
         "parameters": {"a": {"start": 0.7, "stop": 2.5, "num": 10}},
         "system.initial": [0.0, 0.0],
-        "plane.x.start": -2.0,
-        "plane.x.stop": 2.0,
-        "plane.x.num": 128,
-        "plane.y.start": -2.0,
-        "plane.y.stop": 2.0,
-        "plane.y.num": 128,
+        "plane.x": {"start": -2.0, "stop": 2.0, "num": 64},
+        "plane.y": {"start": -2.0, "stop": 2.0, "num": 64},
     }
 
     kind: Literal["plane-diagram"]

@@ -200,6 +200,7 @@ def test_temperature_zero_is_least_squares_where_a_kernel_has_no_inverse():
             {"kind": "posterior", "run": {"method": "weights", "draws": 205}},
             "block of 10; got 205 and 10",
         ),
+        ({"task__n_train": 5}, "task.n_train: should be a multiple of 2; got 5"),
     ],
 )
 def test_mistakes_are_named_with_what_is_allowed(changes, message):
@@ -215,7 +216,6 @@ def test_mistakes_are_named_with_what_is_allowed(changes, message):
         ({"network__temperature": -0.1}, "temperature must be finite and > 0"),
         ({"network__variances": [1.0] * 4}, "variances: need one per layer"),
         ({"network__width_ratios": [1.0] * 3}, "width: need one number or"),
-        ({"task__n_train": 5}, "examples must be even"),
         ({"task__readout": 40}, "readout must be .* a token below 5; got 40"),
         pytest.param(
             {"task__n_train": 20000, "run__kernels": True},
