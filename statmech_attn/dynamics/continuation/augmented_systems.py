@@ -62,7 +62,7 @@ def linearise(residual: Callable, u: Float[Array, " n+1"]):
     return residual(u), jax.jacfwd(residual)(u)
 
 
-def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
+def locate(residual: Callable, kind: int, u, angle: float | None = None) -> Located:
     """Locate a bifurcation of a kind near u; `angle` starts the multiplier's.
 
     `residual` is G(x, p) = f^k(x, p) - x of u = (x, p).
@@ -71,10 +71,15 @@ def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
         residual: residual of the cycle.
         kind: 0 fold, 1 period doubling, 2 Neimark-Sacker, 3 branch point.
         u: point near the bifurcation.
-        angle: of the critical multiplier, radians.
+        angle: of the critical multiplier of a Neimark-Sacker bifurcation, radians; that
+            of the complex multiplier at u nearest the unit circle when omitted.
 
     Returns:
-        `Located`: coordinates of the point, with their error.
+        `Located`: coordinates of the point, with their error; NaN where Newton's method
+        did not converge.
+
+    Raises:
+        ValueError: no multiplier at u is complex, and no angle is given.
 
     Example:
         >>> import numpy as np
@@ -84,8 +89,11 @@ def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
         True
     """
     step_of = _branching_step if kind == BRANCHING else _critical_step
-    angle = {FOLD: 0.0, DOUBLING: np.pi, BRANCHING: 0.0}.get(kind, angle)
     u, size = np.asarray(u, float), np.inf
+    if kind == TORUS:
+        angle = _complex_angle(residual, u) if angle is None else angle
+    else:
+        angle = {FOLD: 0.0, DOUBLING: np.pi, BRANCHING: 0.0}[kind]
     for _ in range(ITERATIONS):
         step, turn = step_of(residual, kind, u, angle)
         if not np.isfinite(step).all():
@@ -97,6 +105,15 @@ def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
             moved = _rounding(lambda v: step_of(residual, kind, v, angle)[0], u)
             return Located(u, float(angle), float(max(size, moved)))
     return Located(u, float(angle), np.nan)
+
+
+def _complex_angle(residual, u) -> float:
+    jacobian = np.asarray(linearise(residual, jnp.asarray(u))[1])
+    multipliers = np.linalg.eigvals(jacobian[:, :-1] + np.eye(len(jacobian)))
+    pairs = multipliers[multipliers.imag > 0]
+    if not pairs.size:
+        raise ValueError("angle must be given where no multiplier at u is complex.")
+    return float(np.angle(pairs[np.argmin(abs(abs(pairs) - 1))]))
 
 
 def _rounding(step_of: Callable, u: Float[np.ndarray, " n+1"]) -> float:

@@ -168,6 +168,9 @@ def normal_form(problem: Problem, kind: int, located: Located) -> NormalForm:
     Returns:
         `NormalForm`: coefficients, critical vectors and the direction of the new orbit.
 
+    Raises:
+        ValueError: the point was not found.
+
     Example:
         >>> import numpy as np
         >>> import jax.numpy as jnp
@@ -178,6 +181,8 @@ def normal_form(problem: Problem, kind: int, located: Located) -> NormalForm:
         >>> round(normal_form(problem, 1, located).coefficient, 6)
         9.0
     """
+    if not located.converged:
+        raise ValueError("located must be a bifurcation; Newton's method found none.")
     form = _form_at(problem, kind, located.angle, located.u)
     moved = np.append(np.real(form.vector), 0.0) * LOCATED
     moved = located.u + moved * (1 + np.abs(located.u).max())
