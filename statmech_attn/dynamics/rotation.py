@@ -365,10 +365,11 @@ def _winds_once(angle, radius, rho):
     half a turn nobody knows on which side it passes the center: so are all of points on
     a straight line.
     """
-    order = jnp.argsort(_whole_turns(jnp.arange(angle.shape[0]) * rho)[0])
-    steps = _to_half(jnp.diff(angle[order], append=angle[order[:1]]))
+    place = _whole_turns(jnp.arange(angle.shape[0]) * rho)[0]
+    _, angle, radius = jax.lax.sort((place, angle, radius), num_keys=1)
+    steps = _to_half(jnp.roll(angle, -1) - angle)
     turns = jnp.sum(steps)
     sided = jnp.max(jnp.abs(steps)) <= NEAR_HALF
-    jump = jnp.mean(jnp.abs(jnp.diff(radius[order])))
+    jump = jnp.mean(jnp.abs(jnp.diff(radius)))
     small = SHEETS * jnp.ptp(radius) + ROUNDING * jnp.mean(radius)
     return sided & (jnp.abs(jnp.abs(turns) - 1) < 0.5) & (jump <= small)
