@@ -284,7 +284,7 @@ def _rate(lifetime, ended, after, resolution) -> EscapeRate:
 def _likeliest(times, over) -> tuple[float, float]:
     """Rate and error per unit of time; NaN without an event, or with nothing else."""
     events, time = int(over.sum()), float(times.sum())
-    if events in (0, time):
+    if not 0 < events < time:
         return np.nan, np.nan
     chance = events / time
     return float(-np.log1p(-chance)), float(chance / np.sqrt(events * (1 - chance)))

@@ -305,10 +305,11 @@ def test_the_rate_of_a_token_does_not_depend_on_where_reading_begins(redrawn):
 
 @pytest.mark.slow
 def test_batches_jit_and_vmap_give_the_same():
+    """Up to rounding, which 64 steps at 1.28 multiply by 3e4: 64 x 3e4 x 2^-53."""
     net, params, start = published(BETAS)
     rate = lambda params, start: dmft.entropy_production(net, params, start, steps=64)
     batch, jitted = rate(params, start), jax.jit(rate)(params, start)
-    np.testing.assert_allclose(batch.mean, jitted.mean, rtol=1e-12)
+    np.testing.assert_allclose(batch.mean, jitted.mean, rtol=2e-10)
     net, params, start = published(2.5)
     np.testing.assert_allclose(rate(params, start).mean, batch.mean[-1], rtol=1e-9)
 
