@@ -21,13 +21,14 @@ def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:
         The array in float64, (Q, N_0, paths).
 
     Raises:
-        ValueError: the shape is another.
+        ValueError: the shape is another, or the numbers are complex.
 
     Example:
         >>> import numpy as np
         >>> check_test(np.ones((5, 3, 4)), inputs=3, paths=4).shape
         (5, 3, 4)
     """
+    require_real("xi_test", xi_test)
     xi_test = jnp.asarray(xi_test, float)
     if xi_test.ndim != 3 or xi_test.shape[1:] != (inputs, paths):
         raise ValueError(

@@ -221,6 +221,8 @@ def test_bad_input_is_refused(data):
     good = problem.gaussian_process()
     with pytest.raises(ValueError, match="xi_test must have shape"):
         good.predict(test[:, :, :2])
+    with pytest.raises(ValueError, match="xi_test must hold real numbers"):
+        good.predict(test * 1j)
     with pytest.raises(ValueError, match="distinct indices"):
         good.restricted([0, 4])
     with pytest.raises(ValueError, match="positive definite"):

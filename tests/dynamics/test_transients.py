@@ -86,6 +86,26 @@ def test_errors_contain_the_choice_of_the_tail():
     assert np.abs(np.mean(np.square(rates), axis=0) ** 0.5 - 1).max() < 4 / np.sqrt(400)
 
 
+def test_halves_that_disagree_widen_an_error_and_so_does_a_later_tail():
+    """Against the formula (docs/theory/attractors.md, section 4) of tails by hand."""
+    random, factors, later = np.random.default_rng(1), [], []
+    for _ in range(50):
+        own = np.where(random.random(400) < 0.3, 0.2, 0.05)
+        lifetime, ended = random.geometric(-np.expm1(-own)), np.ones(400, bool)
+        chosen = escape_rate(lifetime, ended)
+        half = float(np.quantile(lifetime, 0.5, method="lower"))
+        tail, last = (
+            escape_rate(lifetime, ended, after=t) for t in (chosen.after, half)
+        )
+        remainder = (tail.rate - last.rate) ** 2 - (last.stderr**2 - tail.stderr**2)
+        factors.append(max(1, abs(tail.constancy)))
+        later.append(max(0, remainder))
+        error = np.sqrt((tail.stderr * factors[-1]) ** 2 + later[-1])
+        assert (chosen.rate, chosen.stderr) == pytest.approx((tail.rate, error))
+    assert 10 < sum(factor > 1.2 for factor in factors) < 50
+    assert 10 < np.count_nonzero(later) < 50
+
+
 def test_units_scale_rate_and_error():
     lifetime, ended = np.array([4, 8, 8, 20]), np.array([True, True, True, False])
     one, four = (
@@ -96,6 +116,15 @@ def test_units_scale_rate_and_error():
     assert four.rate == pytest.approx(one.rate / 4)
     assert four.stderr == pytest.approx(one.stderr / 4)
     assert four.time == 4 * one.time
+
+
+def test_a_tail_with_as_many_ends_as_steps_has_no_rate():
+    """A later tail of this kind adds nothing to the error of the first."""
+    tail = escape_rate(np.array([8, 8, 9, 10]), np.ones(4, bool), after=7, resolution=8)
+    assert np.isnan(tail.rate) and tail.events == 4
+    lifetime = np.array([1, 2, 3, 30, 41, 42, 42, 43])
+    whole = escape_rate(lifetime, np.ones(8, bool), resolution=8)
+    assert np.isfinite(whole.stderr) and whole.after == 0
 
 
 def test_nobody_who_left_is_no_rate():
