@@ -13,7 +13,6 @@
 # make bench-gpu  rates of a GPU beside two cores
 # make bench-peers  this package beside others, those that are installed
 # make reference  the tables of docs/keys.md and docs/hdf5.md, from the declarations
-# make budget     the lines by package of docs/decisions/lines_by_package.md
 
 VENV ?= .venv
 # constraints.txt is resolved for 3.11; the first Python of these that runs is taken.
@@ -33,7 +32,7 @@ SPHINX = $(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going
 
 .DELETE_ON_ERROR:
 .PHONY: demo test test-slow test-part test-newest lint docs docs-check docs-links bench \
-	bench-gpu bench-peers reference budget environment test-environment \
+	bench-gpu bench-peers reference environment test-environment \
 	docs-environment clean
 
 demo: environment
@@ -89,9 +88,6 @@ bench-peers: environment
 
 reference: environment
 	$(VENV)/bin/python docs/reference.py
-
-budget: environment
-	$(VENV)/bin/python docs/budget.py
 
 environment: $(VENV)/.installed
 docs-environment: $(VENV)/.installed-docs

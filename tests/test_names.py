@@ -13,7 +13,7 @@ LIBRARY = TESTS.parent / "statmech_attn"
 SUBJECTS = {
     # documents, studies and scripts; the repository itself
     "analysis": "scripts of analysis/ and benchmarks/",
-    "budget": "lines by package",
+    "budget": "limits of lines and statements",
     "documents": "pages of docs/",
     "house": "floors and faces of packages",
     "mistakes": "what a user tries first",
