@@ -6,11 +6,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -231,18 +229,6 @@ def write_returns(path: Path) -> None:
     )
 
 
-def write_signal(path: Path, width: int | None = None) -> None:
-    """Random blocks of a width, or those of infinite width."""
-    blocks = dynamics.RandomBlocks(tokens=8, attention=3.0, scale=0.5)
-    if width is None:
-        write_result(path, dynamics.mean_field_signal(blocks, layers=12))
-        return
-    signal = dynamics.sampled_signal(
-        jax.random.key(width), blocks, layers=12, width=width, draws=32
-    )
-    write_result(path, signal)
-
-
 def write_several_sets(path: Path) -> None:
     """Order parameters of the example of arrays, its test set cut into two."""
     with tempfile.TemporaryDirectory() as place:
@@ -411,19 +397,4 @@ SEVERAL_SETS = Made(
     "# sets.npz: arrays with a second test set, see the page on your own data\n"
     "statmech-attn run sets.toml --output sets.h5",
     write_several_sets,
-)
-_BLOCKS = "of dynamics.RandomBlocks(tokens=8, attention=3.0, scale=0.5)"
-INFINITELY_WIDE = Made(
-    "infinite_width.h5",
-    f"# infinite_width.h5: dynamics.mean_field_signal(blocks, layers=12)\n# {_BLOCKS}",
-    write_signal,
-)
-NARROW, WIDE = (
-    Made(
-        file,
-        f"# {file}: dynamics.sampled_signal(key, blocks, layers=12, width={width}, "
-        f"draws=32)\n# {_BLOCKS}",
-        partial(write_signal, width=width),
-    )
-    for file, width in (("narrow.h5", 8), ("wide.h5", 32))
 )

@@ -212,7 +212,7 @@ for name, exponent, error in zip(
 # ``dynamics.layered`` makes of a list of blocks.  What the most sensitive small change
 # of an input grows by, until the last layer, is a finite-time exponent of its own for
 # every input: the largest singular value of the Jacobian of all layers
-# (:doc:`/theory/signal_propagation`).
+# (:doc:`/theory/depth`).
 
 network = [
     dynamics.looped(
@@ -243,27 +243,6 @@ plt.show()
 # of it grows little in the layers that follow.  Exponents differ between inputs, at
 # scales 1 and 3 by half of their mean, so that one number for "the" exponent of 16
 # layers says little of an input.
-#
-# Random blocks of infinite width
-# -------------------------------
-#
-# What do such networks do as their width grows?  Norms of tokens, their overlaps and
-# the growth of the angle between close inputs then follow equations, whatever the
-# number of tokens.  ``dynamics.mean_field_signal`` solves them, and
-# ``dynamics.sampled_signal`` draws weights of finite width.
-
-blocks = dynamics.RandomBlocks(tokens=8, attention=3.0, scale=0.5)
-theory = dynamics.mean_field_signal(blocks, layers=12)
-sampled = [
-    dynamics.sampled_signal(jax.random.key(n), blocks, layers=12, width=n, draws=32)
-    for n in (8, 16)
-]
-plotting.signal_propagation(theory.to_dataset(), [x.to_dataset() for x in sampled])
-
-# %%
-# Tokens become more and more alike, and the angle between inputs grows by less in each
-# layer, since the update of a layer is a smaller share of a longer stream.  The
-# equations hold up to terms of order one over the width.
 #
 # Weights that somebody trained
 # -----------------------------

@@ -161,12 +161,6 @@ if TYPE_CHECKING:
         Orbits as Orbits,
         settle as settle,
     )
-    from statmech_attn.dynamics.signal_propagation import (
-        mean_field_signal as mean_field_signal,
-        RandomBlocks as RandomBlocks,
-        sampled_signal as sampled_signal,
-        SignalPropagation as SignalPropagation,
-    )
     from statmech_attn.dynamics.spectra import (
         autocorrelation as autocorrelation,
         power_spectrum as power_spectrum,

@@ -1,4 +1,4 @@
-r"""Depth of a network as time (docs/theory/signal_propagation.md, section 1).
+r"""Depth of a network as time (docs/theory/depth.md, section 1).
 
 A network of L layers with weights of their own is a map with a clock, h -> F_l(h).
 With the Jacobian $J = DF_L \cdots DF_1 = U \Sigma V^T$ at an input, its exponents are

@@ -102,7 +102,6 @@ if TYPE_CHECKING:
     from statmech_attn.plotting.response import response_curves
     from statmech_attn.plotting.selection import evidence_and_validation
     from statmech_attn.plotting.several_sets import accuracy_on_sets
-    from statmech_attn.plotting.signal_propagation import signal_propagation
     from statmech_attn.plotting.size_scaling import finite_size_collapse
     from statmech_attn.plotting.style import (
         DOUBLE,
@@ -202,7 +201,6 @@ __all__ = [
     "running_lyapunov",
     "save",
     "SETTINGS",
-    "signal_propagation",
     "SINGLE",
     "spectra",
     "sweep_diagram",

@@ -1,6 +1,5 @@
 """Small result files of every kind, with known content."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
@@ -10,7 +9,6 @@ from statmech_attn.comparison import compare, VERDICTS
 from statmech_attn.dynamics import (
     CovariantVectors,
     PHASES,
-    SignalPropagation,
     UnstableCycles,
     wilson,
 )
@@ -492,15 +490,6 @@ def scored() -> xr.Dataset:
         )
         .assign_attrs(kind="head-scores")
     )
-
-
-@pytest.fixture
-def propagated() -> xr.Dataset:
-    """Three layers of random blocks of width 8."""
-    norm, overlap, growth = jnp.arange(1.0, 5.0), jnp.arange(4.0) / 10, jnp.arange(3.0)
-    errors = norm / 50, overlap / 20, growth / 30
-    blocks = SignalPropagation(norm, overlap, growth, *errors, width=8)
-    return blocks.to_dataset()
 
 
 @pytest.fixture

@@ -72,7 +72,6 @@ PANELS = {  # of every function, for the data that it is given here
     "pruning_ranks": (2, "one_shot_pruning"),
     "response_curves": (3, "responded"),
     "running_lyapunov": (2, "measured"),
-    "signal_propagation": (3, "propagated"),
     "spectra": (6, "orbits"),
     "sweep_diagram": (5, "both_ways"),
     "sweep_samples": (2, "swept"),
