@@ -310,7 +310,6 @@ KINDS = Rows(
             "covariant-vectors": "files.rows:COVARIANT_VECTORS",
             "covariant-diagram": "files.rows:COVARIANT_DIAGRAM",
             "unstable-cycles": "files.rows:UNSTABLE_CYCLES",
-            "cycle-expansion": "files.rows:CYCLE_EXPANSION",
             "plane-basins": "files.rows:PLANE_BASINS",
             "benchmark": "files.rows:BENCHMARK",
         }

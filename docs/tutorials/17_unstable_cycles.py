@@ -3,8 +3,7 @@ From a flow to its unstable cycles
 ==================================
 
 Chaos is held together by cycles that no orbit stays on.  This tutorial takes a flow to
-a map, finds all cycles of the map up to a length, and computes from them what averages
-over a long orbit give as well: the Lyapunov exponent.  The flow is that of Rössler,
+a map and finds all cycles of the map up to a length.  The flow is that of Rössler,
 
 .. math:: x' = -y - z, \qquad y' = x + a y, \qquad z' = b + z (x - c),
 
@@ -82,22 +81,15 @@ for length, sign, exponent, hits in zip(
 # <http://cns.physics.gatech.edu/ChaosBook/extras/simon/Roessler.html>`_).  Negative
 # ones reverse the growing direction, since the map folds.
 #
-# What follows from the cycles
-# ----------------------------
+# Cycles of a map
+# ---------------
 #
-# An average over chaos is a sum over its cycles, each with the weight of its
-# instability.  With cycles of three returns it is a first approximation, and its error
-# says so.
-
-print(dynamics.cycle_expansion(cycles))
-
-# %%
 # Cycles of many more steps are as easy for maps.  These are Hénon's, up to nine steps:
 
 henon = lambda x: jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
 of_henon = dynamics.unstable_cycles(henon, jnp.array([0.1, 0.2]), period=9)
 inside = of_henon.where(of_henon.distance < 0.02)  # without a fixed point elsewhere
-print(dynamics.cycle_expansion(inside))
+print(inside)
 plotting.unstable_cycles(inside.to_dataset())
 
 # %%
@@ -107,4 +99,4 @@ plotting.unstable_cycles(inside.to_dataset())
 # * :doc:`/howto/attractors`: cycles of repellers and of driven maps, edges of basins
 # * :doc:`/howto/continuation`: follow one of the cycles in a parameter
 # * :doc:`/howto/maps`: sections by planes and functions of the state
-# * :doc:`/theory/indicators`: how cycles are searched for, and the expansions
+# * :doc:`/theory/indicators`: how cycles are searched for

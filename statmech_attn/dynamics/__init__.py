@@ -58,10 +58,6 @@ if TYPE_CHECKING:
         covariant_vectors as covariant_vectors,
         CovariantVectors as CovariantVectors,
     )
-    from statmech_attn.dynamics.cycle_expansion import (
-        cycle_expansion as cycle_expansion,
-        CycleExpansion as CycleExpansion,
-    )
     from statmech_attn.dynamics.cycles import (
         cycle_spectrum as cycle_spectrum,
         CycleSpectrum as CycleSpectrum,

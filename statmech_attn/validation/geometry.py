@@ -7,13 +7,11 @@ import numpy as np
 from statmech_attn.dynamics import (
     correlation_dimension,
     covariant_vectors,
-    cycle_expansion,
     dimension,
     finite_time_exponents,
     flow,
     gali,
     orbit,
-    unstable_cycles,
     zero_one_test,
 )
 from statmech_attn.statistics import standard_error
@@ -80,15 +78,6 @@ def _oblique():
     return Measurement([float(vectors.angles.min()), float(vectors.angles.max())])
 
 
-def _escape():
-    """Cycles of a tent of slopes 3 and -4, between whose branches orbits escape."""
-    gap = lambda x: jnp.where(x < 0.5, 3 * x, 4 * (1 - x))
-    near = np.linspace(0, 1, 8)[None]
-    cycles = unstable_cycles(gap, jnp.array(0.3), period=6, transient=0, near=near)
-    expansion = cycle_expansion(cycles)
-    return Measurement([expansion.exponents[-1], expansion.escape_rates[-1]])
-
-
 def _standard_torus():
     alignment = gali(systems.standard(0.5), jnp.array([0.4, 0.2]), samples=1000)
     return Measurement([float(alignment.power(0.1)[0])])
@@ -135,8 +124,6 @@ DIFFUSION = SKEW * (1 - SKEW) * np.log((1 - SKEW) / SKEW) ** 2
 HEILES = 3 * 0.7 / (np.sqrt(1400) * 0.335)
 # Directions (1, y) with y = -1 ± sqrt(3), of products 1 + y y' = -1.
 ANGLE = np.arccos(1 / np.sqrt((5 - 2 * np.sqrt(3)) * (5 + 2 * np.sqrt(3))))
-SHARES = np.array([1 / 3, 1 / 4])  # of intervals that stay, in the tent with a gap
-REMAINING = -SHARES @ np.log(SHARES) / SHARES.sum()
 SKOKOS = "Skokos et al., Physica D 231, 30 (2007)"
 ROWS = (
     of_dimension("Cantor set", _cantor, np.log(2) / np.log(3), "ln 2/ln 3"),
@@ -152,8 +139,6 @@ ROWS = (
         (-2 * np.log((3 + np.sqrt(5)) / 2),), "λ_2 - λ_1", tolerance=1e-10),
     Row("cat map, covariant vectors", ("smallest angle", "largest"), _oblique,
         (ANGLE, ANGLE), "eigenvectors", tolerance=1e-10, unit="rad"),
-    Row("tent with a gap, cycles", ("λ", "escape rate"), _escape,
-        (REMAINING, -np.log(SHARES.sum())), "independent factors", tolerance=1e-12),
     # A shear: corrections of relative order 1/n, over n = 10^3 to 10^4.
     Row("standard map, torus", ("power of GALI_2",), _standard_torus, (-2.0,), SKOKOS,
         tolerance=0.05, unit="1"),

@@ -90,11 +90,6 @@ UNSTABLE_CYCLES = Kind(
     rows="cycle",
     padding="point",
 )
-CYCLE_EXPANSION = Kind(
-    "cycle-expansion",
-    variables="statmech_attn.dynamics.cycle_expansion:VARIABLES",
-    rows="order",
-)
 PLANE_BASINS = Kind(
     "plane-basins",
     variables="statmech_attn.dynamics.plane_basins:VARIABLES",
