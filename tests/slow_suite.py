@@ -58,7 +58,6 @@ EXAMPLES = {
     "statmech_attn.dynamics.settled_orbits.settle",
     "statmech_attn.dynamics.attractor_matching.match_attractors",
     "statmech_attn.dynamics.basins.distinguish",
-    "statmech_attn.dynamics.continuation.greene.critical_parameter",
     "statmech_attn.dynamics.diagrams.diagram.diagram",
     "statmech_attn.dynamics.dimension.correlation_dimension",
     "statmech_attn.dynamics.flows.flow_spectrum",

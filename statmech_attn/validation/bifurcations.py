@@ -23,7 +23,6 @@ from statmech_attn.validation.families import (
     delayed_logistic,
     henon,
     logistic,
-    standard,
 )
 from statmech_attn.validation.rows import Measurement, Row
 
@@ -31,7 +30,6 @@ from statmech_attn.validation.rows import Measurement, Row
 LOCATED = 1e-10
 STARTS = 4000
 SEARCH = Search(4000, record=64)
-CONVERGENTS = (2, 3), (3, 5), (5, 8), (8, 13), (13, 21)  # of the golden mean
 K = 0.8  # of the sine circle map
 SLOPE = 2.5  # of the open tent
 R_8, R_16, R_32 = 3.564407266095432598, 3.568759419543826431, 3.569691609801396714
@@ -87,16 +85,6 @@ def _delayed_logistic():
     assert point.form is not None
     angles = np.angle(point.multipliers) / np.pi
     return Measurement([point.value, float(max(angles)), point.form.coefficient])
-
-
-def _golden_torus():
-    turns = lambda p, q: np.stack([np.arange(q) * p / q, np.full(q, p / q)], axis=1)
-    problem = continuation.Problem(
-        standard, jnp.zeros(2), {"K": 0.0, "bias": 0.0}, "bias"
-    )
-    cycles = [(turns(p, q), (p, 0)) for p, q in CONVERGENTS]
-    torus = continuation.critical_parameter(problem, "K", cycles, 0.97)
-    return Measurement([torus.value], [torus.error])
 
 
 def _places(branch: continuation.Solution, kind: str) -> list[float]:
@@ -189,11 +177,6 @@ ROWS = (
     of_branch(
         "delayed logistic torus", ("a", "angle/π", "Re d"), _delayed_logistic,
         (2.0, 1 / 3, -1.0), "d = -1 - i√3",
-    ),
-    Row(
-        "standard map, golden torus", ("critical K",), _golden_torus,
-        (0.97163540631,), "Greene, J. Math. Phys. 20, 1183 (1979); MacKay (1983)",
-        unit="1",
     ),
     Row(
         "sine circle map, tongue 0/1", ("lower Ω", "upper Ω"), _tongue,

@@ -15,11 +15,3 @@ def henon(s, p):
 def delayed_logistic(s, p):
     x, y = s
     return jnp.array([p["a"] * x * (1 - y), x])
-
-
-def standard(s, p):
-    """An angle in turns, without the modulus; a bias of 0 keeps areas."""
-    angle, momentum = s
-    kick = p["K"] / (2 * jnp.pi) * jnp.sin(2 * jnp.pi * angle)
-    momentum = momentum - kick + p["bias"]
-    return jnp.array([angle + momentum, momentum])

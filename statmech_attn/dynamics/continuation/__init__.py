@@ -58,11 +58,6 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.continuation.extended_systems import (
         CRITICAL as CRITICAL,
     )
-    from statmech_attn.dynamics.continuation.greene import (
-        critical_parameter as critical_parameter,
-        CriticalParameter as CriticalParameter,
-        greene_residue as greene_residue,
-    )
     from statmech_attn.dynamics.continuation.long_curves import (
         long_critical_curve as long_critical_curve,
         LongCriticalCurve as LongCriticalCurve,
