@@ -39,7 +39,6 @@ jaxtyping.install_import_hook(
             "dynamics.rotation",
             "dynamics.spectra",
             "dynamics.timeseries",
-            "dynamics.tongues",
             "dynamics.transients",
             "dynamics.unstable_cycles",
             "montecarlo",

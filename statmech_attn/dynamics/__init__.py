@@ -175,13 +175,6 @@ if TYPE_CHECKING:
         System as System,
         TangentSystem as TangentSystem,
     )
-    from statmech_attn.dynamics.tongues import (
-        Locking as Locking,
-        locking as locking,
-        Tongue as Tongue,
-        tongue as tongue,
-        TONGUE_RESULTS as TONGUE_RESULTS,
-    )
     from statmech_attn.dynamics.trajectories import (
         Trajectories as Trajectories,
         trajectories as trajectories,

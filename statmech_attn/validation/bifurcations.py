@@ -1,4 +1,4 @@
-r"""Rows on bifurcation points, edges of tongues, basins and lifetimes.
+r"""Rows on bifurcation points, basins and lifetimes.
 
 Bifurcation points are deterministic: `LOCATED` is the accuracy that continuation
 promises in the parameter.  Shares of starts have binomial errors.
@@ -15,7 +15,6 @@ from statmech_attn.dynamics import (
     find_attractors,
     PlaneBasins,
     Search,
-    tongue,
     uncertainty_exponent,
 )
 from statmech_attn.statistics import share_error
@@ -30,7 +29,6 @@ from statmech_attn.validation.rows import Measurement, Row
 LOCATED = 1e-10
 STARTS = 4000
 SEARCH = Search(4000, record=64)
-K = 0.8  # of the sine circle map
 SLOPE = 2.5  # of the open tent
 R_8, R_16, R_32 = 3.564407266095432598, 3.568759419543826431, 3.569691609801396714
 R_4 = 3.544090359551922854
@@ -89,14 +87,6 @@ def _delayed_logistic():
 
 def _places(branch: continuation.Solution, kind: str) -> list[float]:
     return [point.value for point in branch.special if point.kind == kind]
-
-
-def _tongue():
-    def sine(x, p):
-        return x + p["omega"] - K / (2 * jnp.pi) * jnp.sin(2 * jnp.pi * x)
-
-    locked = tongue(sine, {}, free="omega", bracket=(-0.4, 0.4), p=0, q=1)
-    return Measurement([float(locked.lower), float(locked.upper)])
 
 
 def _shares(step, low, high, share):
@@ -177,10 +167,6 @@ ROWS = (
     of_branch(
         "delayed logistic torus", ("a", "angle/π", "Re d"), _delayed_logistic,
         (2.0, 1 / 3, -1.0), "d = -1 - i√3",
-    ),
-    Row(
-        "sine circle map, tongue 0/1", ("lower Ω", "upper Ω"), _tongue,
-        (-K / (2 * np.pi), K / (2 * np.pi)), "K/2π", tolerance=1e-9, unit="1",
     ),
     Row(
         "odd cubic map, basins", ("share",), _two_wells, (0.75,), "boundary at 0",

@@ -1,4 +1,4 @@
-"""Rotation numbers and tongues: closed forms, convergence, the network's own torus."""
+"""Rotation numbers: closed forms, convergence, the network's own torus."""
 
 import functools
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics
-from statmech_attn.dynamics import rotation, tongues
+from statmech_attn.dynamics import rotation
 
 
 GOLDEN = (np.sqrt(5) - 1) / 2
@@ -152,88 +152,11 @@ def test_a_chaotic_orbit_is_not_converged():
     assert int(found.result) == rotation.UNSETTLED
 
 
-@pytest.mark.parametrize(
-    ("p", "q", "error"), [(1, 4, 1e-9), (0, 1, 1e-6), (4, 11, 1e-7), (377, 610, 1e-12)]
-)
-def test_lockings_are_recognised(p, q, error):
-    found = tongues.locking(p / q + error / 2, error)
-    assert found is not None and (found.p, found.q) == (p, q)
-    assert found.chance <= tongues.CHANCE
-
-
-def test_numbers_at_random_are_locked_as_often_as_stated():
-    numbers = np.random.default_rng(0).uniform(size=4000)
-    hits = sum(tongues.locking(x, 1e-6, chance=0.05) is not None for x in numbers)
-    expected = 0.05 * len(numbers)  # fractions that exclude one another: an upper bound
-    assert 0.3 * expected < hits < expected + 4 * np.sqrt(expected)
-
-
-K = np.array([0.2, 0.5, 0.8, 1.0])
-
-
-@pytest.fixture(scope="module")
-def edges():
-    find = lambda p, q, bracket: tongues.tongue(
-        sine, {"K": K}, free="omega", bracket=bracket, p=p, q=q
+def test_inside_a_locking_the_number_is_the_fraction():
+    found = rotation.rotation_number(
+        sine, 0.0, {"omega": 0.5, "K": 1.0}, steps=2000, transient=100
     )
-    return {0: find(0, 1, (-0.4, 0.4)), 1: find(1, 2, (0.4, 0.6))}
-
-
-def test_the_first_tongue_is_exact(edges):
-    exact = K / (2 * np.pi)
-    for edge, value in ((edges[0].upper, exact), (edges[0].lower, -exact)):
-        assert (np.abs(edge - value) <= edges[0].error).all()
-        np.testing.assert_allclose(edge, value, atol=1e-9)
-
-
-def test_the_second_tongue_opens_like_the_square_of_the_coupling(edges):
-    # F^2(x) - x - 1 = 2 d - (K^2/4 pi) sin 4 pi x + O(K^3) at omega = 1/2 + d; the
-    # first relative correction to |d| = K^2/8 pi is of order K^2 by symmetry.
-    ratio = np.asarray(edges[1].width) / (K**2 / (4 * np.pi))
-    correction = (ratio - 1) / K**2
-    assert (np.abs(correction) < 0.2).all()
-    assert np.ptp(correction) < 0.2 * np.abs(correction).max() + 0.05
-    np.testing.assert_allclose(edges[1].upper + edges[1].lower, 1.0, atol=1e-6)
-
-
-def test_between_the_edges_the_rotation_number_is_the_fraction(edges):
-    for shift, count in ((-1e-5, K.size), (1e-5, 0)):
-        found = rotation.rotation_number(
-            sine,
-            0.1,
-            {"omega": edges[1].upper + shift, "K": K},
-            steps=40_000,
-            transient=40_000,
-        )
-        assert np.sum(np.abs(found.number - 0.5) < 1e-9) == count
-
-
-def test_a_bracket_without_the_tongue_is_said_so():
-    found = tongues.tongue(
-        sine, {"K": K}, free="omega", bracket=(0.2, 0.4), p=1, q=2, rounds=100
-    )
-    assert (found.result == 1).all() and np.isnan(found.upper).all()
-
-
-def blind(x, p):
-    """A rigid rotation with a hole on the circle."""
-    return jnp.where(jnp.abs(x % 1 - 0.5) < 0.01, jnp.nan, x + p["omega"])
-
-
-def test_an_orbit_that_is_lost_is_not_locked():
-    omega = jnp.array([0.49, 0.5, 0.013, 0.51])
-    sign = tongues.drift_sign(blind, 0.25, {"omega": omega}, p=1, q=2, rounds=100)
-    assert sign.tolist() == [tongues.LOST, 0, -1, tongues.LOST], "behind at once"
-
-
-def test_a_tongue_of_an_orbit_that_is_lost_says_so():
-    # At the ends of the second bracket the orbit gets past 1/2 before it is lost.
-    for bracket in ((0.4, 0.6), (0.01, 0.99)):
-        found = tongues.tongue(
-            blind, {}, free="omega", bracket=bracket, p=1, q=2, start=0.25, rounds=64
-        )
-        words = tongues.TONGUE_RESULTS[int(found.result)]
-        assert words.startswith("not a number") and np.isnan(float(found.upper))
+    assert float(found.number) == pytest.approx(0.5, abs=1e-12)
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -267,32 +190,10 @@ def test_a_tongue_of_an_orbit_that_is_lost_says_so():
             "two coordinates or more; got 1",
         ),
         (
-            lambda: tongues.tongue(
-                sine, {"K": 1.0}, free="K", bracket=(0, 1), p=0, q=1
-            ),
-            "must not hold the free parameter 'K'",
-        ),
-        (
-            lambda: tongues.tongue(
-                sine,
-                {"K": 1.0},
-                free="omega",
-                bracket=(-1.0, 0.5),
-                p=0,
-                q=1,
-                tolerance=1e-17,
-            ),
-            "tolerance must be at least 8.88e-16 for this bracket; got 1e-17",
-        ),
-        (
             lambda: rotation.rotation_number(
                 lambda x, p: x * np.nan, 0.1, {}, steps=10
             ),
             "lift must satisfy .* misses by nan",
-        ),
-        (
-            lambda: tongues.drift_sign(rigid, 0.0, {"omega": 0.1}, p=0, q=0, rounds=9),
-            "q must be at least 1; got 0",
         ),
     ],
 )
@@ -327,10 +228,9 @@ def test_the_networks_torus_has_the_known_rotation_number(network_rotation):
     # docs/validation.md, by the strongest line of a spectrum
     assert float(found.number[1]) == pytest.approx(0.256140, abs=5e-7)
     assert 0.2420 < float(found.number[0]) < 0.2435
-    assert tongues.locking(float(found.number[1]), 1e-12) is None
 
 
 @pytest.mark.slow
 def test_the_networks_rotation_number_locks_to_a_quarter(network_rotation):
     number, error = network_rotation.number[2], network_rotation.error[2]
-    assert tongues.locking(float(number), float(error))[:2] == (1, 4)
+    assert abs(number - 0.25) <= max(error, 1e-14) < 1e-6

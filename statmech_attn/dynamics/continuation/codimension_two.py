@@ -1,4 +1,4 @@
-r"""Test functions of codimension two along curves (docs/theory/two_parameters.md, 4).
+r"""Test functions of codimension two along curves (docs/theory/two_parameters.md, 3).
 
 Along a curve of critical cycles a second condition holds at single points.  Each has a
 function of the point that is smooth there and changes its sign; with J = DF of the

@@ -1,6 +1,6 @@
 r"""Curves of fold, period-doubling and Neimark-Sacker points in two parameters.
 
-The zeros of an extended system (`extended_systems`; docs/theory/two_parameters.md, 3)
+The zeros of an extended system (`extended_systems`; docs/theory/two_parameters.md, 2)
 are followed by pseudo-arclength.  Every point carries the normal-form coefficient and
 the multipliers of its cycle; between points, changes of sign of the test functions
 (`codimension_two`) are closed in on along the curve, and named.

@@ -1,4 +1,4 @@
-r"""Equations of critical cycles in two parameters (docs/theory/two_parameters.md, 3).
+r"""Equations of critical cycles in two parameters (docs/theory/two_parameters.md, 2).
 
 A cycle x of the map F = f^k that loses or gains stability at (p_1, p_2) solves an
 extended system in which the critical eigenvector is an unknown of its own:

@@ -6,12 +6,10 @@ rounding, 1e-13 or better; strong resonances are reached by extrapolation, 1e-8.
 
 import functools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn.dynamics import rotation, tongues
 from statmech_attn.dynamics.continuation import (
     codimension_two,
     critical_curve,
@@ -364,59 +362,6 @@ def test_a_neutral_saddle_is_no_neimark_sacker_point():
     (found,) = [two for two in special if two.point.values[1] > 0.1]
     assert found.name == "fold_neimark_sacker"
     np.testing.assert_allclose(found.point.values, [0.0, 1.0], atol=EXACT)
-
-
-def sine(x, p):
-    return x + p["omega"] - p["K"] / (2 * jnp.pi) * jnp.sin(2 * jnp.pi * x)
-
-
-def half_turn(x, p):
-    """Zero displacement of two rounds less one turn: cycles of the 1/2 tongue."""
-    return sine(sine(x, p), p) - 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("p", "q", "map"), [(0, 1, sine), (1, 2, half_turn)])
-def test_a_tongues_edge_is_a_curve_of_folds(p, q, map):
-    K = np.array([1.0, 0.9, 0.7, 0.5])
-    edges = tongues.tongue(
-        sine, {"K": K}, free="omega", bracket=(p / q - 0.3, p / q + 0.3), p=p, q=q
-    )
-    omega = float(edges.upper[0])
-    x = np.linspace(0, 1, 2001)
-    away = np.abs(jax.jit(map)(x, {"omega": omega, "K": 1.0}) - x)
-    problem = Problem(map, jnp.zeros(1), {"omega": omega, "K": 1.0}, "omega")
-    for k, edge in zip(K[1:], edges.upper[1:], strict=True):
-        curve = critical_curve(
-            problem,
-            x[[np.argmin(away)]],
-            omega,
-            kind="fold",
-            second="K",
-            direction=-1,
-            inside=lambda omega, K, k=k: K > k,
-        )
-        last = list(curve)[-1]
-        exact = critical_curve(
-            problem.with_parameters(K=float(k)),
-            jnp.asarray(last.state),
-            float(last.values[0]),
-            kind="fold",
-            second="K",
-        )
-        folded = next(exact).values
-        assert folded[1] == pytest.approx(k, abs=1e-12)
-        assert abs(folded[0] - float(edge)) <= float(edges.error.max())
-        assert abs(folded[0] - float(edge)) < 1e-8
-        if q == 1:
-            assert folded[0] == pytest.approx(k / (2 * np.pi), abs=1e-12)
-
-
-def test_inside_the_tongue_the_rotation_number_is_locked():
-    found = rotation.rotation_number(
-        sine, 0.0, {"omega": 0.5, "K": 1.0}, steps=2000, transient=100
-    )
-    assert float(found.number) == pytest.approx(0.5, abs=1e-12)
 
 
 FIXED = Problem(cubic, jnp.zeros(1), {"p": 0.25, "q": 1.75} | SOUND, "p")
