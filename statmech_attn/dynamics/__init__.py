@@ -140,11 +140,6 @@ if TYPE_CHECKING:
         ROTATION_RESULTS as ROTATION_RESULTS,
         series_rotation as series_rotation,
     )
-    from statmech_attn.dynamics.saddles import (
-        kantz_grassberger as kantz_grassberger,
-        Saddle as Saddle,
-        stagger_and_step as stagger_and_step,
-    )
     from statmech_attn.dynamics.sections import (
         Return as Return,
         RETURN_RESULTS as RETURN_RESULTS,

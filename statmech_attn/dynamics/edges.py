@@ -7,7 +7,9 @@ different labels crosses this manifold.  It is cut until its ends are `near` eac
 both are followed until they are `far` apart, and the segment between them is cut again
 (Skufca, Yorke, Eckhardt, Phys. Rev. Lett. 96, 174101, 2006; Battelino et al., Physica D
 32, 296, 1988).  A pseudo-orbit with jumps below `far` remains, along which tangent
-vectors grow as on the edge state.
+vectors grow as on the edge state,
+
+    $x_{n+1} = F(x_n) + \delta_n$,   $V_{n+1} = DF(x_n) V_n$
 """
 
 from collections.abc import Callable
@@ -17,22 +19,33 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, Float, PyTree
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.arrivals import STAYS, steps_of_look, Targets
 from statmech_attn.dynamics.basins import Attractors, DIVERGED, NOT_SETTLED
+from statmech_attn.dynamics.coordinates import Coordinates
+from statmech_attn.dynamics.finite_exponents import finite_exponents
+from statmech_attn.dynamics.lyapunov import BLOCKS, lyapunov_spectrum
 from statmech_attn.dynamics.options import Search
-from statmech_attn.dynamics.pseudo_orbits import exponents_along, Recorder, separation
+from statmech_attn.dynamics.orbit_follower import take
 from statmech_attn.dynamics.settled_orbits import CYCLE, IRREGULAR, KINDS, REGULAR
 from statmech_attn.dynamics.starts import start_of_each
-from statmech_attn.dynamics.systems import as_system, count_of, lane_axes, System
+from statmech_attn.dynamics.systems import (
+    as_system,
+    count_of,
+    lane_axes,
+    System,
+    TangentSystem,
+)
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Variable, Words
 from statmech_attn.options import require_least
 
 
+LEAST = 64  # states of which exponents are taken
+PIECE = 256  # steps of a record, after which it goes on with the next one
 PARTS = 16  # pieces into which a segment is cut at once
 SIGMAS = 3.0  # standard errors below which an exponent is zero
 CLOSED = 10.0  # distance of a return over `far`, below which the orbit recurs
@@ -176,17 +189,91 @@ def track_edge(
         goals,
         edge.cuts,
         _period(states, int(multiple), CLOSED * far),
-        *exponents_along(system, begin, states, parameters, exponents=exponents),
+        *_exponents(system, begin, states, parameters, exponents),
         edge.result,
         system.unit,
     )
 
 
-class _Sides(Recorder):
+class _PseudoOrbit(TangentSystem):
+    """A map whose state is replaced by the next one of a list after every step.
+
+    Its states are pairs: the number of a state of the list, and this state.
+    """
+
+    map: TangentSystem
+    states: Float[Array, "n d"]
+    known_rank: int | None = eqx.field(static=True, default=None)
+
+    @property
+    def rank(self):
+        return self.known_rank
+
+    def lift(self, state):
+        return state[0], self.map.lift(state[1])
+
+    def lower(self, lifted):
+        return lifted[0], self.map.lower(lifted[1])
+
+    def step(self, state):
+        return self._moved(state[0], self.map.step(state[1]))
+
+    def vector(self, state):
+        return self.map.vector(state[1])
+
+    def at(self, state, vector):
+        return state[0], self.map.at(state[1], vector)
+
+    def push(self, lifted, frame):
+        number, inside = lifted
+        after, frame = self.map.push(inside, frame)
+        return self.lift(self._moved(number, self.map.lower(after))), frame
+
+    def _moved(self, number, state):
+        return number + 1, self.map.at(state, self.states[number + 1])
+
+
+def _exponents(
+    system: System,
+    start: PyTree,
+    states: Float[np.ndarray, "n d"],
+    parameters: PyTree,
+    exponents: int | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Exponents along a pseudo-orbit, the largest first, and their standard errors.
+
+    A fifth of it aligns the frame; of fewer than `LEAST` states there are none.
+    """
+    if len(states) < LEAST:
+        return np.empty(0), np.empty(0)
+    map = system.at(parameters)
+    orbit = _PseudoOrbit(map, jnp.asarray(states), finite_exponents(map, start))
+    align = len(states) // 5
+    spectrum = lyapunov_spectrum(
+        System(map.step, tangent=lambda _: orbit),
+        (jnp.array(0), start),
+        steps=(len(states) - 1 - align) // BLOCKS * BLOCKS,
+        exponents=exponents,
+        align=align,
+    )
+    return np.asarray(spectrum.exponents), np.asarray(spectrum.stderr)
+
+
+class _Record(NamedTuple):
+    """Coordinates of some orbits side by side before each step, and where they end."""
+
+    states: Any  # (PIECE, d, lanes)
+    count: Any  # steps that were made
+    state: PyTree  # afterwards
+
+
+class _Sides:
     """Two states side by side, those on the segment between them, and their labels."""
 
     def __init__(self, system: System, parameters: PyTree, label, horizon: int):
-        super().__init__(system, parameters)
+        self.system = system
+        self.parameters = jax.tree.map(jnp.asarray, parameters)
+        self.placed, self.record = jax.jit(self._placed), jax.jit(self._record)
         if isinstance(label, Attractors):
             sets = Targets.of(label, Search(horizon=horizon))
             numbers = jnp.append(jnp.asarray(sets.number), jnp.array([DIVERGED, -1]))
@@ -251,6 +338,30 @@ class _Sides(Recorder):
         finite = jnp.isfinite(self.vectors(state)).all(axis=0)
         return jnp.where(finite, self._label(state), DIVERGED)
 
+    def vectors(self, state: PyTree) -> Float[Array, "d lanes"]:
+        """Coordinates of states, which lie on the last axis."""
+        return Coordinates(self.system, state).array(self.parameters, state)
+
+    def _placed(self, state: PyTree, vectors: Float[Array, "d lanes"]) -> PyTree:
+        """States with these coordinates, at the clock of a state."""
+        template = take(state, np.zeros(1, int))
+        return Coordinates(self.system, template).state(self.parameters, vectors)
+
+    def _record(self, state: PyTree, most, far) -> _Record:
+        """Steps until the orbits are `far` apart, PIECE or `most` of them at most."""
+
+        def goes_on(record: _Record):
+            together = _separation(self.vectors(record.state)) <= far
+            return together & (record.count < jnp.minimum(most, PIECE))
+
+        def step(record: _Record):
+            states = record.states.at[record.count].set(self.vectors(record.state))
+            state = self.system.steps(record.state, self.parameters)
+            return _Record(states, record.count + 1, state)
+
+        blank = jnp.zeros((PIECE, *self.vectors(state).shape))
+        return jax.lax.while_loop(goes_on, step, _Record(blank, 0, state))
+
 
 class _Track:
     """An edge while it is tracked."""
@@ -267,7 +378,7 @@ class _Track:
         end = len(self.states) + steps
         while self.result == TRACKED:
             vectors = np.asarray(self.sides.vectors(state))
-            if not self.cuts or not separation(vectors) <= self.far:
+            if not self.cuts or not _separation(vectors) <= self.far:
                 state = self._cut(state, vectors)
             self.last = jax.tree.map(lambda x: x[..., 0] if x.ndim else x, state)
             if len(self.states) == end or self.result != TRACKED:
@@ -275,13 +386,13 @@ class _Track:
             record = self.sides.record(state, end - len(self.states), self.far)
             state, states = record.state, np.asarray(record.states)[: int(record.count)]
             self.states += list(states[..., 0])
-            self.separation += [float(separation(x)) for x in states]
+            self.separation += [float(_separation(x)) for x in states]
         return state
 
     def _cut(self, state: PyTree, vectors: np.ndarray) -> PyTree:
         """The two ends of a short piece of the segment between both sides."""
         self.cuts += 1
-        while self.result == TRACKED and not separation(vectors) <= self.near:
+        while self.result == TRACKED and not _separation(vectors) <= self.near:
             share = np.linspace(0, 1, PARTS + 1)
             points = vectors[:, :1] * (1 - share) + vectors[:, 1:] * share
             labels = self.sides.labels(self.sides.placed(state, jnp.asarray(points)))
@@ -295,11 +406,17 @@ class _Track:
         return self.sides.placed(state, jnp.asarray(vectors))
 
 
+def _separation(vectors):
+    """Largest difference of a coordinate, over 1 + the largest coordinate."""
+    apart = vectors.max(axis=-1) - vectors.min(axis=-1)
+    return apart.max() / (1 + abs(vectors).max())
+
+
 def _period(states: np.ndarray, multiple: int, tolerance: float) -> int:
     """Steps after which the last third of an edge state recurs; 0: it does not."""
     last = states[-(len(states) // 3) :]
     for period in range(multiple, len(last) // 2 + 1, multiple):
-        if separation(np.stack([last[period:], last[:-period]], axis=-1)) <= tolerance:
+        if _separation(np.stack([last[period:], last[:-period]], axis=-1)) <= tolerance:
             return period
     return 0
 

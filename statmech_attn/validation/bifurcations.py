@@ -1,4 +1,4 @@
-r"""Rows on bifurcation points, basins and lifetimes.
+r"""Rows on bifurcation points, basins, their edges and lifetimes.
 
 Bifurcation points are deterministic: `LOCATED` is the accuracy that continuation
 promises in the parameter.  Shares of starts have binomial errors.
@@ -15,9 +15,11 @@ from statmech_attn.dynamics import (
     find_attractors,
     PlaneBasins,
     Search,
+    track_edge,
     uncertainty_exponent,
 )
 from statmech_attn.statistics import share_error
+from statmech_attn.validation import systems
 from statmech_attn.validation.families import (
     delayed_logistic,
     henon,
@@ -29,6 +31,7 @@ from statmech_attn.validation.rows import Measurement, Row
 LOCATED = 1e-10
 STARTS = 4000
 SEARCH = Search(4000, record=64)
+FAR = 1e-6  # of the two sides of an edge
 SLOPE = 2.5  # of the open tent
 R_8, R_16, R_32 = 3.564407266095432598, 3.568759419543826431, 3.569691609801396714
 R_4 = 3.544090359551922854
@@ -150,6 +153,25 @@ def _sensitivity():
     return _of_border(final_states, x, y)
 
 
+def _edge():
+    """Exponents of the edge state between Henon's attractor and infinity."""
+    gone = lambda z: jnp.where(jnp.abs(z[0]) > 10, 1, -1)
+    settled = lambda z: jnp.where(jnp.abs(z[0] - 0.6) < 0.1, 0, gone(z))
+    edge = track_edge(
+        systems.henon,
+        jnp.array([0.1, 0.1]),
+        jnp.array([-2.0, 0.1]),
+        label=settled,
+        far=FAR,
+        steps=200,
+        transient=50,
+    )
+    return Measurement(edge.exponents.tolist())
+
+
+FIXED = (-0.7 - np.sqrt(0.49 + 5.6)) / 2.8  # x = 1 - 1.4 x^2 + 0.3 x, its lower root
+ROOT = np.sqrt(1.96 * FIXED**2 + 0.3)
+MULTIPLIERS = -1.4 * FIXED + ROOT, -1.4 * FIXED - ROOT
 ROWS = (
     of_branch(
         "logistic cascade", tuple(f"r_{2**n}" for n in range(1, 7)), _cascade,
@@ -188,4 +210,9 @@ ROWS = (
         "open tent, slope 2.5", ("escape rate",), _open_tent, (np.log(SLOPE / 2),),
         "ln(slope/2)",
     ),
+    # The sides are FAR from the edge at most, over 1 + 1.13, where ln|2.8 x| changes by
+    # 1/1.13 of it; ten times that for the second exponent, of a product with 0.3.
+    Row("Henon, edge to infinity", ("λ_1", "λ_2"), _edge,
+        tuple(np.log(np.abs(MULTIPLIERS))), "the saddle of its fixed points",
+        tolerance=10 * FAR),
 )  # fmt: skip

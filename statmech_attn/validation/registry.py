@@ -9,7 +9,6 @@ from statmech_attn.validation import (
     irreversibility,
     peers,
     phases,
-    saddles,
 )
 from statmech_attn.validation.rows import Row
 
@@ -18,7 +17,6 @@ ROWS: tuple[Row, ...] = (
     exponents.ROWS
     + phases.ROWS
     + geometry.ROWS
-    + saddles.ROWS
     + bifurcations.ROWS
     + irreversibility.ROWS
     + peers.ROWS
