@@ -38,7 +38,6 @@ from gallery_sources import (
     ORBITS,
     PE5,
     PLANE,
-    PLANES,
     PRUNED,
     RESPONSES,
     RETURNS,
@@ -153,7 +152,6 @@ DYNAMICS = (
     Row("angle_quantiles", [ANGLES]),
     Row("unstable_cycles", [UNSTABLE]),
     Row("plane_basins", [ON_PLANE]),
-    Row("basin_borders", [PLANES]),
     Row(
         "finite_size",
         [SIMULATION, THEORY],

@@ -186,23 +186,6 @@ def write_plane(path: Path) -> None:
     plane.run(path, overwrite=True)
 
 
-def write_planes(path: Path) -> None:
-    """Basins of the driven two-well oscillator, over the force."""
-
-    def duffing(t, u, p):
-        force = u[0] - u[0] ** 3 + p["F"] * jnp.cos(t)
-        return jnp.stack([u[1], force - 0.15 * u[1]])
-
-    system = dynamics.driven_flow(duffing, period=2 * np.pi, substeps=20)
-    side, force = np.linspace(-2.2, 2.2, 160), np.linspace(0.02, 0.24, 12)
-    search = dynamics.Search(20_000, record=128)
-    grid = {"F": force}
-    diagram = dynamics.PlaneDiagram(
-        system, jnp.zeros(2), side, side, grid, search=search
-    )
-    diagram.run(path, overwrite=True)
-
-
 def write_returns(path: Path) -> None:
     """Rössler's flow where it crosses y = 0 upwards, over c."""
 
@@ -391,7 +374,6 @@ VECTORS = Made("vectors.h5", "# vectors.h5: see the page on attractors", write_v
 UNSTABLE = Made("cycles.h5", "# cycles.h5: see the page on attractors", write_cycles)
 ON_PLANE = Made("plane.h5", "# plane.h5: see the page on attractors", write_plane)
 RETURNS = Made("rossler.h5", "# rossler.h5: see the page on maps", write_returns)
-PLANES = Made("planes.h5", "# planes.h5: see the page on attractors", write_planes)
 SEVERAL_SETS = Made(
     "sets.h5",
     "# sets.npz: arrays with a second test set, see the page on your own data\n"

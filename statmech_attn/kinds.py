@@ -299,7 +299,6 @@ KINDS = Rows(
             "training": "learning:TRAINING one_shot:TRAINING",
             "pruning": "learning:PRUNING one_shot:PRUNING",
             "basins": "network:BASINS systems:BASINS",
-            "plane-diagram": "systems:PLANE_DIAGRAM",
             "hysteresis": "files.rows:HYSTERESIS",
             "comparison": "files.rows:TRAJECTORIES files.rows:POSTERIORS "
             "files.rows:EXTENSIVE",

@@ -65,7 +65,6 @@ EXAMPLES = {
     "statmech_attn.dynamics.classification.Classification.explain",
     "statmech_attn.dynamics.phases.as_in_paper",
     "statmech_attn.dynamics.classification.classify",
-    "statmech_attn.dynamics.plane_diagram.PlaneDiagram",
     "statmech_attn.dynamics.rotation.series_rotation",
     "statmech_attn.montecarlo.dataset.monte_carlo_dataset",
     "statmech_attn.montecarlo.extensive.simulate_extensive",

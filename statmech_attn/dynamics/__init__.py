@@ -129,10 +129,6 @@ if TYPE_CHECKING:
         REASONS as REASONS,
     )
     from statmech_attn.dynamics.plane_basins import PlaneBasins as PlaneBasins
-    from statmech_attn.dynamics.plane_diagram import (
-        plane_diagram_variables as plane_diagram_variables,
-        PlaneDiagram as PlaneDiagram,
-    )
     from statmech_attn.dynamics.rotation import (
         curve_rotation as curve_rotation,
         Rotation as Rotation,

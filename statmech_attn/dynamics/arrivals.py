@@ -18,16 +18,6 @@ STAYS = 3  # looks in a row in one neighbourhood that are an arrival
 SPARSE = 4  # every so many points of a set that does not recur are looked at
 
 
-class NoAttractor(ValueError):
-    """There is no set on which orbits stay.
-
-    Example:
-        >>> raise NoAttractor("all diverge")
-        Traceback (most recent call last):
-        statmech_attn.dynamics.arrivals.NoAttractor: all diverge
-    """
-
-
 class Targets(NamedTuple):
     """Attractors on which orbits stay, and how near an orbit has arrived.
 
@@ -50,13 +40,13 @@ class Targets(NamedTuple):
             search: how they were found.
 
         Raises:
-            NoAttractor: orbits leave all of them.
+            ValueError: orbits leave all of them.
         """
         stays = ~attractors.transient
         if attractors.stability is not None:
             stays &= attractors.stability != UNSTABLE
         if not stays.any():
-            raise NoAttractor(
+            raise ValueError(
                 "no attractor on which orbits stay: all seeds diverge, or the horizon "
                 f"of {search.horizon} steps is too short."
             )

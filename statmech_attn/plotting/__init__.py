@@ -92,7 +92,7 @@ if TYPE_CHECKING:
         phase_diagram,
         phase_map,
     )
-    from statmech_attn.plotting.plane_basins import basin_borders, plane_basins
+    from statmech_attn.plotting.plane_basins import plane_basins
     from statmech_attn.plotting.pruning import (
         cumulative_pruning,
         pruned_heads,
@@ -129,7 +129,6 @@ __all__ = [
     "agreement",
     "alignment",
     "angle_quantiles",
-    "basin_borders",
     "basin_fractions",
     "Beside",
     "bifurcation_curves",

@@ -15,7 +15,6 @@ from statmech_attn.dynamics import (
 from statmech_attn.dynamics.continuation import KINDS
 from statmech_attn.dynamics.covariant_diagram import covariant_diagram_variables
 from statmech_attn.dynamics.diagrams.refinement import Grid
-from statmech_attn.dynamics.plane_diagram import plane_diagram_variables
 from statmech_attn.dynamics.sweeps import intervals
 from statmech_attn.labels import Variable, Variables
 
@@ -575,30 +574,6 @@ def on_plane() -> xr.Dataset:
     dataset = table("plane-basins").labelled(contents, {"x": x, "y": y})
     about = {"kind": "plane-basins", "system": "two_wells", "along": np.array([0, 1])}
     return dataset.assign_attrs(about)
-
-
-@pytest.fixture
-def on_planes(on_plane) -> xr.Dataset:
-    """The same at three values of a parameter, at one of which a set is missing."""
-    a = np.array([0.5, 1.0, 1.5])
-    contents = {
-        name: (("a", *on_plane[name].dims), np.stack(3 * [on_plane[name].values]))
-        for name in ("basin", "fraction", "period", "points")
-    }
-    contents["period"][1][0, 1] = -1
-    for name, values in (
-        ("basin_entropy", [0.2, 0.5, 0.6]),
-        ("border_entropy", [0.4, 0.6, 0.75]),
-        ("border_share", [0.4, 0.8, 0.9]),
-        ("uncertainty_exponent", [1.0, 0.6, np.nan]),
-        ("uncertainty_exponent_stderr", [0.01, 0.1, np.nan]),
-    ):
-        contents[name] = ("a",), np.array(values)
-    rows = [Variable("a", "", "drive", "mV", "a")]
-    labels = plane_diagram_variables(rows, "kick")
-    places = {"a": a, "x": on_plane.x.values, "y": on_plane.y.values}
-    about = {"kind": "plane-diagram", "parameter": "a", "unit": "kick"}
-    return labels.labelled(contents, places).assign_attrs(on_plane.attrs | about)
 
 
 WIDTHS = np.array([10.0, 100.0, 1000.0])

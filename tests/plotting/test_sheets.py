@@ -18,7 +18,6 @@ PANELS = {  # of every function, for the data that it is given here
     "agreement": (3, "agreeing"),
     "alignment": (1, "learned"),
     "angle_quantiles": (2, "along_angles"),
-    "basin_borders": (2, "on_planes"),
     "basin_fractions": (3, "basins"),
     "bifurcation_curves": (1, "branches"),
     "bifurcation_diagram": (3, "scan"),

@@ -33,12 +33,3 @@ BASINS = network.BASINS._replace(
     variables=f"{_HERE}.basins:VARIABLES",
     dimension="observable",
 )
-PLANE_DIAGRAM = Kind(
-    "plane-diagram",
-    task=SYSTEM,
-    table=f"{_HERE}.tables:PlaneDiagramStudy",
-    work=f"{_HERE}.plane_diagram:work",
-    variables="statmech_attn.dynamics.plane_diagram:VARIABLES",
-    pictures="plane_basins",
-    rows="basin_entropy",
-)

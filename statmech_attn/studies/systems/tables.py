@@ -22,7 +22,6 @@ from statmech_attn.studies.tables import (
     ListedStudy,
     Number,
     of,
-    Range,
     StudyTable,
     Table,
     Values,
@@ -470,67 +469,6 @@ class SystemBasinsRun(
         exponents: Lyapunov exponents of an attractor; as many as there are coordinates,
             2 at most, when left out.
     """
-
-
-class PlaneSpec(Table, frozen=True):
-    """[plane]: initial states, of which two coordinates have these values.
-
-    Attributes:
-        x: values of the first coordinate, { start, stop, num }.
-        y: values of the second one.
-        along: numbers of these coordinates, from 0; the others are those of the initial
-            state.
-    """
-
-    x: Range
-    y: Range
-    along: list[WholeNumber] = [0, 1]
-
-
-class PlaneRun(
-    of(Search, "transient", "horizon", "record", "capture"),
-    SystemRun,
-    frozen=True,
-):
-    """How attractors are found and states are followed.
-
-    Attributes:
-        seeds: states of the plane in which attractors are looked for.
-        coarse: step of the lattice of states that are followed first, a power of two;
-            1 follows all.
-        box: cells along the edge of a box of the basin entropy.
-        furthest: largest distance of attractors of neighbouring values that are one, in
-            units of the plane's larger side.
-    """
-
-    seeds: Count = 256
-    coarse: Count = 1
-    box: Annotated[int, Field(ge=2, le=32)] = 5
-    furthest: Positive = 0.1
-
-
-class PlaneDiagramStudy(SystemStudy, frozen=True):
-    """Basins of a system of one's own on a plane, along a parameter."""
-
-    template: ClassVar[Mapping[str, Any]] = FUNCTION | {
-        "parameters": {"a": {"start": 0.7, "stop": 2.5, "num": 10}},
-        "system.initial": [0.0, 0.0],
-        "plane.x": {"start": -2.0, "stop": 2.0, "num": 64},
-        "plane.y": {"start": -2.0, "stop": 2.0, "num": 64},
-    }
-
-    kind: Literal["plane-diagram"]
-    parameters: Grid
-    plane: PlaneSpec
-    run: PlaneRun = PlaneRun()
-
-    @model_validator(mode="after")
-    def _one_state(self):
-        if isinstance(self.system.initial, Box):
-            raise ValueError("system.initial must be a state of the plane, not a box")
-        if len(self.plane.along) != 2:
-            raise ValueError("plane.along must be the numbers of two coordinates")
-        return self
 
 
 class SystemBasinsStudy(ListedStudy, SystemStudy, frozen=True):

@@ -9,7 +9,6 @@ from statmech_attn import storage
 from statmech_attn.dynamics import (
     diagram,
     diagrams,
-    PlaneDiagram,
     point_list,
     trajectories,
 )
@@ -91,7 +90,7 @@ def test_a_point_of_a_list_is_explained_by_its_parameters_or_its_number(along):
 
 
 @pytest.mark.slow
-def test_orbits_and_basins_on_planes_are_along_a_list_as_along_a_parameter():
+def test_orbits_are_along_a_list_as_along_a_parameter():
     curve, line = point_list(CURVE), {"a": CURVE["a"][2:3], "b": 0.3, "c": 0.9}
     listed, one = (
         trajectories(henon, grid, jnp.full(2, 0.1), steps=5).compute()
@@ -99,12 +98,6 @@ def test_orbits_and_basins_on_planes_are_along_a_list_as_along_a_parameter():
     )
     np.testing.assert_array_equal(listed.observed[2], one.observed[0])
     assert listed.c.values.tolist() == CURVE["c"] and listed.c.dims == ("index",)
-    two = lambda z, p: jnp.stack([p["a"] * jnp.tanh(z[0] + p["h"]), z[1] / 2])
-    side, points = np.linspace(-1, 1, 32), {"a": [0.8, 1.5], "h": [0.01, 0.01]}
-    curve = point_list(points)
-    planes = PlaneDiagram(two, jnp.zeros(2), side, side, curve, seeds=16).compute()
-    assert planes.fraction.values.tolist() == [[1, 0, 0], [0, 0.5, 0.5]]
-    assert planes.h.dims == ("index",)
 
 
 @pytest.mark.slow

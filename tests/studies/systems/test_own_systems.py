@@ -10,9 +10,7 @@ from statmech_attn import plotting, storage, studies
 from statmech_attn.dynamics import (
     diagram,
     diagrams,
-    PlaneDiagram,
     rotation_number,
-    Search,
 )
 from statmech_attn.explore import overlays
 from statmech_attn.scan import chunks_of
@@ -363,51 +361,6 @@ def test_basins_need_a_box(write):
     run = {key: None for key in HENON["run"]}
     with pytest.raises(ValueError, match="system.initial must be a box, { low, high }"):
         studies.load(write(changed(kind="basins", run=run), "basins.toml"))
-
-
-PLANES = changed(
-    kind="plane-diagram",
-    system={"function": "maps.py:tilted", "initial": [0.0, 0.0]},
-    parameters={"a": [-0.1, 0.0, 0.1], "b": 0.5},
-    plane={key: {"start": -1.0, "stop": 1.0, "num": 32} for key in "xy"},
-    run={key: None for key in HENON["run"]} | {"horizon": 2000, "record": 64},
-)
-
-
-@pytest.mark.slow
-def test_planes_of_a_study_are_those_of_the_call_in_python(folder, write, call_cli):
-    study, text = studies.load(write(PLANES, "planes.toml"))
-    output = folder / "planes.h5"
-    studies.compute(study, text, output, points_per_chunk=1)
-    planes = storage.read(output)
-    side = np.linspace(-1, 1, 32)
-    tilted = lambda x, p: jnp.stack([1.5 * jnp.tanh(x[0]) + p["a"], p["b"] * x[1]])
-    same = PlaneDiagram(
-        tilted,
-        jnp.zeros(2),
-        side,
-        side,
-        {"a": [-0.1, 0.0, 0.1], "b": 0.5},
-        search=Search(2000, record=64),
-    ).compute()
-    for name in same.data_vars:
-        np.testing.assert_array_equal(planes[name], same[name], err_msg=name)
-    assert planes.a.attrs["long_name"] == "nonlinearity"
-    assert planes.observable_words.values.tolist() == ["position", "y"]
-    assert "basin_borders" in dict(plotting.pictures(planes))
-    assert "plane-diagram" in call_cli("info", output)
-
-
-@pytest.mark.parametrize(
-    ("tables", "message"),
-    [
-        ({"system": {"initial": {"low": 0.0, "high": 1.0}}}, "a state of the plane"),
-        ({"plane": {"along": [0, 1, 2]}}, "plane.along"),
-    ],
-)
-def test_planes_that_make_no_sense_are_refused(write, tables, message):
-    with pytest.raises(ValueError, match=message):
-        studies.load(write(changed(PLANES, **tables), "planes.toml"))
 
 
 @pytest.mark.slow
