@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.basin_borders import (
         basin_entropy as basin_entropy,
         BasinEntropy as BasinEntropy,
-        Uncertainty as Uncertainty,
-        uncertainty_exponent as uncertainty_exponent,
-        wada_distance as wada_distance,
     )
     from statmech_attn.dynamics.basin_diagram import BasinDiagram as BasinDiagram
     from statmech_attn.dynamics.basin_variables import (

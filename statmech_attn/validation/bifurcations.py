@@ -13,10 +13,8 @@ from statmech_attn.dynamics import (
     escape_rate,
     escape_times,
     find_attractors,
-    PlaneBasins,
     Search,
     track_edge,
-    uncertainty_exponent,
 )
 from statmech_attn.statistics import share_error
 from statmech_attn.validation import systems
@@ -119,40 +117,6 @@ def _open_tent():
     return Measurement([escape.rate], [escape.stderr])
 
 
-def _five_branched(z):
-    """Branches of slope 5 over [-1, 1]; two gaps leave it, one to each side."""
-    x = z[0]
-    gap = (jnp.abs(x) > 0.2) & (jnp.abs(x) < 0.6)
-    within = jnp.where(gap, 2 * jnp.sign(x), 5 * (x - 0.8 * jnp.round(x / 0.8)))
-    outside = (x + 3 * jnp.sign(x)) / 2
-    return jnp.stack([jnp.where(jnp.abs(x) > 1, outside, within), z[1] / 2])
-
-
-def final_states(z):
-    """Two fixed points whose basins have a fractal border."""
-    angle, x = z
-    turned = angle + 1.32 * jnp.sin(2 * angle) - 0.9 * jnp.sin(4 * angle)
-    turned = (turned - x * jnp.sin(angle)) % (2 * jnp.pi)
-    return jnp.stack([turned, -0.3 * jnp.cos(angle)])
-
-
-def _of_border(step, x, y):
-    plane = PlaneBasins(step, jnp.zeros(2), x, y, search=SEARCH)
-    border = uncertainty_exponent(np.squeeze(plane.compute().basin.values))
-    statistical = border.statistical
-    scales = np.sqrt(border.stderr**2 - statistical**2)
-    return Measurement([border.exponent], [statistical], 16, [float(scales)])
-
-
-def _fractal_border():
-    return _of_border(_five_branched, np.linspace(-1.02, 1.03, 20_000), [0.0])
-
-
-def _sensitivity():
-    x, y = np.linspace(0.3, 2.9, 512), np.linspace(-0.5, 0.5, 512)
-    return _of_border(final_states, x, y)
-
-
 def _edge():
     """Exponents of the edge state between Henon's attractor and infinity."""
     gone = lambda z: jnp.where(jnp.abs(z[0]) > 10, 1, -1)
@@ -197,14 +161,6 @@ ROWS = (
     Row(
         "x²-1, bounded starts", ("share",), _bounded, ((1 + np.sqrt(5)) / 6,),
         "unstable fixed point", unit="1",
-    ),
-    Row(
-        "border of five branches", ("uncertainty",), _fractal_border,
-        (1 - np.log(3) / np.log(5),), "1 - ln 3/ln 5", unit="1",
-    ),
-    Row(
-        "final state sensitivity", ("uncertainty",), _sensitivity, (0.2,),
-        "Grebogi et al., Phys. Lett. A 99, 415 (1983)", error=0.1, unit="1",
     ),
     Row(
         "open tent, slope 2.5", ("escape rate",), _open_tent, (np.log(SLOPE / 2),),

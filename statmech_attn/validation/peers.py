@@ -28,11 +28,10 @@ from statmech_attn.dynamics import (
     returns,
     section,
     track_edge,
-    uncertainty_exponent,
     unstable_cycles,
 )
 from statmech_attn.validation import systems
-from statmech_attn.validation.bifurcations import final_states, period_three, SEARCH
+from statmech_attn.validation.bifurcations import period_three, SEARCH
 from statmech_attn.validation.exponents import sampled
 from statmech_attn.validation.families import logistic
 from statmech_attn.validation.phases import of_family
@@ -138,9 +137,17 @@ def _lorenz_cycle():
     return Measurement([float(returns(plane, cycle.x, samples=1).times[0])])
 
 
+def _final_states(z):
+    """Two fixed points whose basins have a fractal border."""
+    angle, x = z
+    turned = angle + 1.32 * jnp.sin(2 * angle) - 0.9 * jnp.sin(4 * angle)
+    turned = (turned - x * jnp.sin(angle)) % (2 * jnp.pi)
+    return jnp.stack([turned, -0.3 * jnp.cos(angle)])
+
+
 def _border_entropy():
     x, y = np.linspace(0, 2 * np.pi, 300), np.linspace(-0.5, 0.5, 300)
-    plane = PlaneBasins(final_states, jnp.zeros(2), x, y, search=SEARCH).compute()
+    plane = PlaneBasins(_final_states, jnp.zeros(2), x, y, search=SEARCH).compute()
     entropy = basin_entropy(plane.basin.values, box=6)
     values = [entropy.entropy, entropy.border]
     return Measurement(values, [0.0, 0.0], systematic=[0.01, 0.005])
@@ -158,20 +165,6 @@ def _pendulum():
         return find_attractors(step, starts, search=SEARCH).counts.size
 
     return Measurement([attractors(1.66), attractors(1.71)])
-
-
-def _newton_map():
-    def step(z):
-        w = z[0] + 1j * z[1]
-        w = w - (w**3 - 1) / (3 * w**2)
-        return jnp.stack([w.real, w.imag])
-
-    x = np.linspace(-1, 1, 300)
-    plane = PlaneBasins(step, jnp.array([0.1, 0.2]), x, x, search=SEARCH).compute()
-    border = uncertainty_exponent(plane.basin.values, shortest=5, longest=30)
-    statistical = border.statistical
-    scales = float(np.sqrt(border.stderr**2 - statistical**2))
-    return Measurement([border.exponent], [statistical], 16, [scales])
 
 
 def _edge_at_origin(step, first, second, sink, reach):
@@ -440,8 +433,6 @@ ROWS = (
         BASINS, unit="nat"),
     Row("driven pendulum", ("attractors, F=1.66", "attractors, F=1.71"), _pendulum,
         (3, 4), "Wagemakers, DCDS-B (2020)", tolerance=0.5, unit="1"),
-    Row("border of Newton's map", ("uncertainty",), _newton_map, (0.6,), BASINS,
-        error=0.05, unit="1"),
     Row("cubic map, edge", ("|x|",), _cubic, (0.0,), EDGES, tolerance=1e-5, unit="1"),
     Row("FitzHugh-Nagumo, edge", ("|u|",), _fitzhugh_nagumo, (0.0,), EDGES,
         tolerance=1e-4, unit="1"),
