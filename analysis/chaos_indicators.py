@@ -1,7 +1,7 @@
 """Chaos indicators of the network at three values of beta, and of its finite runs.
 
-For an infinite network the map is known: correlation sum, finite-time exponents and
-alignment are taken from its orbit.  For N spins only series are at hand; nolds sees
+For an infinite network the map is known: finite-time exponents and alignment are taken
+from its orbit.  For N spins only series are at hand; nolds sees
 them with their noise, and the file shows from which N on its numbers mean the orbit's.
 
     python analysis/chaos_indicators.py --out results
@@ -11,7 +11,6 @@ import argparse
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -89,11 +88,7 @@ def measure(length: int, points: int, runs: int, sizes) -> xr.Dataset:
 
 
 def of_map(system, state, params, points: int) -> dict:
-    """Correlation sums, finite-time exponents, alignment of the mean-field orbits."""
-    windows = dynamics.orbit(system, state, params, samples=points)
-    clouds = jnp.moveaxis(windows, -1, 0)
-    sums = jax.vmap(lambda x: dynamics.correlation_dimension(x, theiler=100))(clouds)
-    size = sums.radii[:, -1:]
+    """Finite-time exponents and alignment of the mean-field orbits."""
     short = dynamics.finite_time_exponents(
         system, state, params, window=WINDOWS[0], count=points, exponents=1
     )
@@ -102,11 +97,6 @@ def of_map(system, state, params, points: int) -> dict:
     aligned = dynamics.gali(system, state, params, samples=400, every=4)
     over = ("window", "beta", "bin")
     return {
-        "radius": (("beta", "octave"), sums.radii / size),
-        "correlation": (("beta", "octave"), sums.correlation),
-        "local_slope": (("beta", "octave"), sums.slopes),
-        "correlation_dimension": (("beta",), sums.dimension),
-        "correlation_dimension_stderr": (("beta",), sums.stderr),
         "finite_time_exponent": (over, centres),
         "density": (over, density),
         "log_gali": (("alignment_time", "beta"), aligned.log_gali[:, 0]),

@@ -31,7 +31,6 @@ jaxtyping.install_import_hook(
             "dynamics.basin_borders",
             "dynamics.classification",
             "dynamics.covariant_vectors",
-            "dynamics.dimension",
             "dynamics.evidence",
             "dynamics.finite_time",
             "dynamics.matching",

@@ -59,7 +59,6 @@ EXAMPLES = {
     "statmech_attn.dynamics.attractor_matching.match_attractors",
     "statmech_attn.dynamics.basins.distinguish",
     "statmech_attn.dynamics.diagrams.diagram.diagram",
-    "statmech_attn.dynamics.dimension.correlation_dimension",
     "statmech_attn.dynamics.flows.flow_spectrum",
     "statmech_attn.dynamics.flows.per_unit_time",
     "statmech_attn.dynamics.classification.Classification.explain",

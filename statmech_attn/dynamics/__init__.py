@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         continuation as continuation,
         cycles as cycles,
         diagrams as diagrams,
-        dimension as dimension,
         frames as frames,
         lyapunov as lyapunov,
         phases as phases,
@@ -61,12 +60,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dynamics.diagrams.diagram import diagram as diagram
     from statmech_attn.dynamics.diagrams.point_lists import point_list as point_list
-    from statmech_attn.dynamics.dimension import (
-        correlation_dimension as correlation_dimension,
-        CorrelationDimension as CorrelationDimension,
-        delay_embedding as delay_embedding,
-        DIMENSION_RESULTS as DIMENSION_RESULTS,
-    )
     from statmech_attn.dynamics.edges import (
         Edge as Edge,
         EDGE_RESULTS as EDGE_RESULTS,

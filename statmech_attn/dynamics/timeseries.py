@@ -25,7 +25,6 @@ import numpy as np
 from jaxtyping import Float
 
 from statmech_attn import extras
-from statmech_attn.dynamics.dimension import ROUNDING
 from statmech_attn.labels import Words
 
 
@@ -33,6 +32,7 @@ METHODS = ("rosenstein", "eckmann")
 LONGEST = 8000  # nolds keeps all T^2 distances: 0.5 GB, twice
 CLOSE = 1e-9  # a smaller share of close pairs is none at all, to rounding
 CURVED = 0.25  # change of slope along a fit, relative, that is no straight line
+ROUNDING = 1e-13  # size over the largest coordinate that is no size at all
 LEVEL = 1e-10  # a slope smaller than this is rounding
 TIMESERIES_RESULTS = Words(
     "estimated",
@@ -148,9 +148,8 @@ def correlation_dimension(
 ) -> Estimate:
     """Correlation dimension of a delay embedding, between two given radii.
 
-    Without a Theiler window and with radii that are not searched for: for anything
-    but a quick look take `dynamics.correlation_dimension` of `delay_embedding`.  The
-    pairs of a vector with itself that nolds counts are taken out again.
+    Without a Theiler window and with radii that are not searched for.  The pairs of a
+    vector with itself that nolds counts are taken out again.
 
     Args:
         series: one component of the orbit.

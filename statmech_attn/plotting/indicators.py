@@ -2,7 +2,6 @@ r"""Chaos indicators of the mean-field orbit, and what series of finite runs say
 
 Takes files of kind `chaos-indicators`, which analysis/chaos_indicators.py writes:
 
-    local_slope            (beta, octave)          d ln C / d ln r over `radius`
     finite_time_exponent   (window, beta, bin)     centres of the bins of `density`
     log_gali               (alignment_time, beta)  ln GALI_2
     lyapunov_rosenstein, dimension_series, sample_entropy  (beta, size)
@@ -24,29 +23,27 @@ SERIES = {
     "dimension_series": r"$D_2$ of the series",
     "sample_entropy": "sample entropy (nat/sample)",
 }
-RESOLVED = 1e-5  # share of pairs below which a correlation sum is noise
 
 
 @picture("chaos_indicators", "chaos-indicators")
 @style.styled
 def chaos_indicators(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Local slopes of the correlation sum, finite-time exponents, alignment.
+    """Finite-time exponents, alignment.
 
     Args:
         dataset: a result of kind `chaos-indicators`.
-        axes: three to draw on.
+        axes: two to draw on.
     """
-    sheet = sheets.sheet(axes, 3, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 3))
-    for axis, draw in zip(sheet.axes, (_slopes, _densities, _alignment), strict=True):
+    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 2))
+    for axis, draw in zip(sheet.axes, (_densities, _alignment), strict=True):
         draw(axis, dataset)
     chaotic = rf"$\beta = {dataset.beta.values[-1]:g}$"
-    sheet.axes[1].set_title(chaotic, loc="left", pad=2.5)
-    sheet.legend(of=slice(1))
+    sheet.axes[0].set_title(chaotic, loc="left", pad=2.5)
+    sheet.legend(of=slice(1, 2))
     sheet.letters()
     lines = (
-        r"bands in (a): $D_2$ $\pm$ one standard error",
-        r"line in (b): $\lambda_1$",
-        r"dashed in (c): $(\lambda_2 - \lambda_1)\, n$",
+        r"line in (a): $\lambda_1$",
+        r"dashed in (b): $(\lambda_2 - \lambda_1)\, n$",
     )
     sheet.note(notes.joined(*lines) + "\n" + notes.network(dataset))
     return sheet.figure
@@ -108,26 +105,6 @@ def _betas(dataset: xr.Dataset):
     return [(b, style.SERIES[i % len(style.SERIES)]) for i, b in enumerate(betas)]
 
 
-def _slopes(axis: Axes, dataset: xr.Dataset) -> None:
-    for beta, colour in _betas(dataset):
-        point = dataset.sel(beta=beta)
-        shown = point.correlation.values > RESOLVED
-        axis.plot(
-            point.radius.values[shown],
-            point.local_slope.values[shown],
-            color=colour,
-            label=rf"$\beta = {beta:g}$",
-        )
-        value = float(point.correlation_dimension)
-        error = float(point.correlation_dimension_stderr)
-        axis.axhspan(value - error, value + error, color=colour, alpha=0.18, lw=0)
-    axis.set_xscale("log")
-    axis.set_xlim(1e-4, 1.0)
-    axis.set_ylim(-0.15, 3.0)
-    axis.set_xlabel("radius over size of the attractor")
-    axis.set_ylabel(r"local slope $d \ln C/d \ln r$")
-
-
 def _densities(axis: Axes, dataset: xr.Dataset) -> None:
     """Densities at the largest beta, one for every window; the line is the exponent."""
     point = dataset.isel(beta=-1)
@@ -155,7 +132,8 @@ def _alignment(axis: Axes, dataset: xr.Dataset) -> None:
     time = dataset.alignment_time.values
     for beta, colour in _betas(dataset):
         point = dataset.sel(beta=beta)
-        axis.plot(time, point.log_gali.values, color=colour)
+        words = rf"$\beta = {beta:g}$"
+        axis.plot(time, point.log_gali.values, color=colour, label=words)
         gap = float(point.lyapunov.sel(exponent=2) - point.lyapunov.sel(exponent=1))
         axis.plot(time, gap * time, color=colour, lw=0.7, ls=(0, (4, 3)))
     lowest = float(dataset.log_gali.min())

@@ -1,13 +1,10 @@
-"""Rows on dimensions, alignment and finite-time exponents."""
+"""Rows on alignment and finite-time exponents."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn.dynamics import (
-    correlation_dimension,
     covariant_vectors,
-    dimension,
     finite_time_exponents,
     flow,
     gali,
@@ -17,7 +14,6 @@ from statmech_attn.dynamics import (
 from statmech_attn.statistics import standard_error
 from statmech_attn.validation import systems
 from statmech_attn.validation.rows import Measurement, Row
-from statmech_attn.validation.systems import SPROTT
 
 
 POINTS = 20_000
@@ -25,45 +21,9 @@ SKEW = 0.3  # of the tent
 OBLIQUE = np.array([[3.0, 1.0], [2.0, 1.0]])
 
 
-def of_dimension(name, points, reference, source, *, error=0.0) -> Row:
-    """A correlation dimension.
-
-    The scatter of the local slopes and the edges of the cloud are systematic: they
-    count once, only the jackknife error of the counts is multiplied.
-    """
-
-    def measure():
-        estimate = correlation_dimension(points())
-        statistical = float(estimate.statistical)
-        systematic = np.sqrt(float(estimate.stderr) ** 2 - statistical**2)
-        return Measurement(
-            [float(estimate.dimension)],
-            [statistical],
-            dimension.BLOCKS,
-            [float(systematic)],
-        )
-
-    return Row(name, ("D_2",), measure, (reference,), source, error, unit="1")
-
-
-def _cantor():
-    """The middle-third set, its two maps chosen by fair bits."""
-    bits = jax.random.bernoulli(jax.random.key(2), 0.5, (POINTS, 34))
-    return jnp.sum(2.0 * bits / 3.0 ** jnp.arange(1, 35), axis=1)[:, None]
-
-
 def _circle():
     angle = 2 * jnp.pi * systems.GOLDEN * jnp.arange(POINTS)
     return jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
-
-
-def _lorenz():
-    step = flow(systems.lorenz, time=0.25, substeps=20)
-    return orbit(step, jnp.array([1.0, 1.0, 20.0]), samples=POINTS, transient=400)
-
-
-def _henon():
-    return orbit(systems.henon, jnp.array([0.1, 0.2]), samples=POINTS, transient=1000)
 
 
 def _cat_alignment():
@@ -126,10 +86,6 @@ HEILES = 3 * 0.7 / (np.sqrt(1400) * 0.335)
 ANGLE = np.arccos(1 / np.sqrt((5 - 2 * np.sqrt(3)) * (5 + 2 * np.sqrt(3))))
 SKOKOS = "Skokos et al., Physica D 231, 30 (2007)"
 ROWS = (
-    of_dimension("Cantor set", _cantor, np.log(2) / np.log(3), "ln 2/ln 3"),
-    of_dimension("circle", _circle, 1.0, "a closed curve"),
-    of_dimension("Henon dimension", _henon, 1.220, SPROTT, error=0.036),
-    of_dimension("Lorenz dimension", _lorenz, 2.068, SPROTT, error=0.086),
     Row("skew tent growth", ("mean", "n Var"), _tent_growth, (ENTROPY, DIFFUSION),
         "independent factors"),
     Row("logistic r=4 growth", ("n² Var",), _logistic_growth, (np.pi**2 / 6,),

@@ -1,4 +1,4 @@
-"""Dimension, finite-time exponents and alignment on systems with known answers."""
+"""Kaplan-Yorke dimension, finite-time exponents, alignment: known answers."""
 
 import functools
 
@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft
-from statmech_attn.batches import rng
 from statmech_attn.dynamics import (
-    correlation_dimension,
-    delay_embedding,
-    DIMENSION_RESULTS,
     finite_time_exponents,
     FiniteTimeExponents,
     flow,
@@ -24,18 +20,12 @@ from statmech_attn.dynamics import (
     ZERO_ONE_RESULTS,
     zero_one_test,
 )
-from statmech_attn.dynamics.dimension import CLOSE_PAIRS, pair_counts, RADII
 from statmech_attn.dynamics.frames import completed
 from statmech_attn.validation import systems
 
 
 GOLDEN = systems.GOLDEN
 START = jnp.array([0.1, 0.2])
-
-
-@pytest.fixture(scope="module")
-def henon():
-    return orbit(systems.henon, START, samples=20_000, transient=1000)
 
 
 def spectrum_of(*exponents):
@@ -90,137 +80,6 @@ def test_what_is_of_one_orbit_refuses_a_batch():
     batch = jax.vmap(compute, out_axes=-1)(jnp.stack([START, START]))
     with pytest.raises(ValueError, match="must be unbatched here; got shape .32, 2, 2"):
         batch.cramer()
-
-
-# Correlation dimension
-
-
-def test_correlation_sum_is_the_count_of_far_pairs():
-    points = rng.normal(jax.random.key(0), (200, 3))
-    theiler = 7
-    counts, pairs = pair_counts(points, theiler, 12)
-    time = np.arange(200)
-    reference = ((np.arange(192) + 0.5) * 200 / 192).astype(int)
-    distance = np.abs(np.asarray(points)[reference, None] - points[None]).max(-1)
-    far = np.abs(reference[:, None] - time[None]) > theiler
-    for index in (40, 80, 90, 96):
-        brute = ((distance < RADII[index]) & far).sum()
-        assert int(counts[:, index].sum()) == brute
-    assert int(pairs.sum()) == far.sum()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dimension", [1, 2, 3])
-def test_a_uniform_cube_has_its_dimension(dimension):
-    cube = rng.uniform(jax.random.key(dimension), (20_000, dimension))
-    found = correlation_dimension(cube, theiler=0)
-    assert abs(found.dimension - dimension) < 2 * found.stderr < 0.4
-    # What is left of the error is D r / 2 at some radius of the region.
-    edges = found.stderr**2 - found.statistical**2 - found.scatter**2
-    share = 2 * jnp.sqrt(edges) / found.dimension
-    assert found.low < share < found.high
-
-
-def test_a_cube_has_the_correlation_sum_of_its_edges():
-    """Max norm: C(r) = (2 r - r^2)^d, within the counting error of clustered pairs."""
-    cube = rng.uniform(jax.random.key(5), (20_000, 2))
-    found = correlation_dimension(cube, theiler=0)
-    exact = (2 * found.radii - found.radii**2) ** 2
-    chosen = (found.radii > 0.03) & (found.radii < 0.5)
-    assert np.allclose(found.correlation[chosen], exact[chosen], rtol=0.03)
-
-
-@pytest.mark.slow
-def test_dimension_of_the_cantor_set_is_ln2_over_ln3():
-    bits = rng.bernoulli(jax.random.key(2), 0.5, (20_000, 34))
-    points = jnp.sum(2.0 * bits / 3.0 ** jnp.arange(1, 35), axis=1)[:, None]
-    found = correlation_dimension(points, theiler=0)
-    assert abs(found.dimension - np.log(2) / np.log(3)) < found.stderr
-    # Lacunarity: slopes oscillate with period ln 3, and the error says so.
-    assert 0.05 < found.scatter < 0.15
-
-
-@pytest.mark.slow
-def test_a_rotation_and_a_cycle():
-    angle = 2 * jnp.pi * jnp.arange(20_000.0) * jnp.array([[GOLDEN], [np.sqrt(2)]])
-    torus = jnp.concatenate([jnp.cos(angle), jnp.sin(angle)]).T
-    # A rigid rotation of a 2-torus is a lattice on small scales: refused, not 2.
-    assert int(correlation_dimension(torus).result) == 1
-    line = correlation_dimension(torus[:, ::2])
-    assert abs(line.dimension - 1) < 2 * line.stderr < 0.1
-    cycle = orbit(systems.logistic(3.83), jnp.array(0.3), samples=5000, transient=2000)
-    assert abs(correlation_dimension(cycle).dimension) < 1e-9
-
-
-@pytest.mark.slow
-def test_dimension_of_henon_and_of_one_coordinate_in_delays(henon):
-    """Sprott (2003): 1.220 +- 0.036; delays keep the dimension (Takens)."""
-    found = correlation_dimension(henon)
-    assert abs(found.dimension - 1.220) < 2 * np.hypot(found.stderr, 0.036)
-    delayed = delay_embedding(henon[:, 0], dimension=3)
-    again = correlation_dimension(delayed)
-    assert abs(again.dimension - found.dimension) < 2 * np.hypot(
-        found.stderr, again.stderr
-    )
-    assert found.stderr < 0.1
-
-
-@pytest.mark.slow
-def test_unit_and_batch_do_not_matter(henon):
-    clouds = jnp.stack([henon[:4000], 1e6 * henon[:4000]])
-    both = jax.vmap(lambda x: correlation_dimension(x, references=320))(clouds)
-    one = correlation_dimension(henon[:4000], references=320)
-    assert np.allclose(both.dimension, one.dimension, rtol=1e-3)
-    assert float(both.low[1] / both.low[0]) == pytest.approx(1e6, rel=1e-9)
-
-
-@pytest.mark.slow
-def test_theiler_window_removes_the_line_of_the_orbit():
-    """Noise averaged over 3000 steps: neighbours in time look like a curve."""
-    noise = rng.normal(jax.random.key(0), (2, 20_000))
-    smooth = jax.vmap(lambda x: jnp.convolve(x, jnp.ones(3000), mode="same"))(noise).T
-    with_line = correlation_dimension(smooth, theiler=0)
-    without = correlation_dimension(smooth, theiler=4000)
-    assert with_line.dimension < 1.8 < without.dimension
-
-
-@pytest.mark.slow
-def test_points_without_a_dimension_have_a_reason():
-    words = lambda points: DIMENSION_RESULTS[int(correlation_dimension(points).result)]
-    constant = jnp.ones((1000, 2))
-    assert words(constant) == "the points do not differ"
-    flicker = jax.random.randint(jax.random.key(1), (1000, 2), 0, 3)
-    assert words(constant + 2.3e-16 * flicker) == "the points do not differ"
-    assert words(constant.at[3, 1].set(jnp.nan)) == "a value is not finite"
-    cloud = rng.normal(jax.random.key(0), (1000, 30))
-    assert "too few close pairs" in words(cloud)
-    assert np.isnan(correlation_dimension(cloud).dimension) and CLOSE_PAIRS > 100
-
-
-@pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
-    ("points", "options", "message"),
-    [
-        (np.zeros(500), {}, r"points must have shape \(T, d\); got \(500,\)"),
-        (np.zeros((100, 2)), {}, "points must be at least 160; got 100"),
-        (np.zeros((400, 2)), {"theiler": 100}, r"theiler must lie in 0\.\.99"),
-        (
-            np.zeros((400, 2)),
-            {"theiler": 0, "references": 3},
-            "references must be at least 16",
-        ),
-    ],
-)
-def test_bad_points_are_refused(points, options, message):
-    with pytest.raises(ValueError, match=message):
-        correlation_dimension(points, **options)
-
-
-def test_bad_delays_are_refused():
-    with pytest.raises(ValueError, match="at least 1; got 0 and 1"):
-        delay_embedding(jnp.ones(10), dimension=0)
-    with pytest.raises(ValueError, match="too short for the delays"):
-        delay_embedding(jnp.ones(10), dimension=11)
 
 
 # Kaplan-Yorke dimension

@@ -734,19 +734,12 @@ def grown():
 
 @pytest.fixture
 def indicated() -> xr.Dataset:
-    """Two beta: a cycle, whose slopes vanish, and chaos in two dimensions."""
-    radius = np.tile(2.0 ** np.arange(-12, 1), (2, 1))
+    """Two beta: a cycle and chaos."""
     bins = np.tile(np.linspace(-0.1, 0.3, 11), (2, 2, 1))
     time, over = np.arange(1, 51), ("beta", "size")
     estimate = np.array([[0.1, 0.05, np.nan], [0.12, 0.13, 0.14]])
     names = ("lyapunov_rosenstein", "dimension_series", "sample_entropy")
-    slopes = radius * 0 + np.array([[0.0], [2.0]])
     variables = {
-        "radius": (("beta", "octave"), radius),
-        "correlation": (("beta", "octave"), radius ** np.array([[0.0], [2.0]])),
-        "local_slope": (("beta", "octave"), slopes),
-        "correlation_dimension": (("beta",), [0.0, 2.0]),
-        "correlation_dimension_stderr": (("beta",), [0.0, 0.1]),
         "finite_time_exponent": (("window", "beta", "bin"), bins),
         "log_gali": (("alignment_time", "beta"), -0.2 * np.outer(time, [0, 1])),
         "lyapunov": (("beta", "exponent"), [[-0.05, -0.05], [0.14, -0.06]]),

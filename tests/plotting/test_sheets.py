@@ -25,7 +25,7 @@ PANELS = {  # of every function, for the data that it is given here
     "bifurcation_samples": (1, "scan"),
     "branches": (1, "branches"),
     "capacities": (2, "loads"),
-    "chaos_indicators": (3, "indicated"),
+    "chaos_indicators": (2, "indicated"),
     "classifier_disagreement": (4, "scan"),
     "continuation_diagram": (1, "branches"),
     "covariant_vectors": (2, "directed"),

@@ -33,22 +33,6 @@ RUNNING_LYAPUNOV = Variables(
 )  # fmt: skip
 CHAOS_INDICATORS = Variables(
     Variable(
-        "radius", "beta octave", "radius over the size of the attractor", "1", "r",
-        group="",
-    ),
-    Variable(
-        "correlation", "beta octave", "share of pairs of points closer than the radius",
-        "1", "C(r)", group="",
-    ),
-    Variable(
-        "local_slope", "beta octave", "d ln C / d ln r over an octave", "1",
-        "d ln C/d ln r", group="",
-    ),
-    Variable(
-        "correlation_dimension", "beta", "correlation dimension", "1", "D_2", "_stderr",
-        group="",
-    ),
-    Variable(
         "finite_time_exponent", "window beta bin", "largest exponent over a window",
         NATS, "λ_1^{(n)}", group="",
     ),
