@@ -23,7 +23,6 @@ HEADS = [np.zeros((2, 3, 3)), np.ones((2, 3, 3))]
 TOKENS = jnp.ones((2, 3, 5))
 plain = inspect.unwrap  # as users call it: the check of shapes is of the tests alone
 UNIFORM = bpkr.attention_arrays([np.full((1, 2, 5, 5), 1 / 5)])
-PROJECTED = bpkr.projections_from_linear(np.eye(3), np.eye(3), heads=1)
 
 
 def growth(x, r):
@@ -219,20 +218,6 @@ MISTAKES = {
     "half a token": (
         lambda: plain(attention_weights.readout_weights)(2.5, TOKENS),
         'readout must be "first", "last", "mean" or a token below 5; got 2.5',
-    ),
-    "a bias of the queries alone": (
-        lambda: bpkr.projections_from_torch(np.ones((6, 2)), np.ones(2), heads=1),
-        "in_proj_bias must have shape (6,); got (2,)",
-    ),
-    "weights in place of projections": (
-        lambda: plain(bpkr.projected_attention)(TOKENS, np.ones((9, 3))),
-        "projections must be what bpkr.projections_from_torch, _linear or _flax makes",
-    ),
-    "padding of exchanged axes": (
-        lambda: plain(bpkr.projected_attention)(
-            TOKENS, PROJECTED, real=np.ones((5, 2), bool)
-        ),
-        "real must be truth values of shape (P, T) = (2, 5); got bool of shape (5, 2)",
     ),
     "a number for the sizes of a curve": (
         lambda: plain(training_sets.checked_sizes)(2, 10),

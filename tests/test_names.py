@@ -32,6 +32,8 @@ SUBJECTS = {
     "studies/plugins": "docs/plugins.md",
     "studies/systems/shipped_systems": "simulations/systems",
     "studies/sweeps_side_by_side": "analysis/pe5_sweeps.py",
+    "bpkr/ablation_in_pytorch": "docs/transformer_heads.md",
+    "dynamics/block_weights": "layers of PyTorch, docs/systems.md",
     "dynamics/worked_examples": "examples of docs/",
     # what the tests share
     "memory": "tests/memory.py",

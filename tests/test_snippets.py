@@ -20,6 +20,7 @@ ELSEWHERE = {
     "networks": "tests/dynamics/test_worked_examples.py",
     "plugins": "tests/studies/test_plugins.py",
     "recipes": "tests/test_recipes.py",
+    "transformer_heads": "tests/bpkr/test_ablation_in_pytorch.py, with PyTorch",
 }
 
 

@@ -311,7 +311,7 @@ print(f"wrote {len(rows)} layers of attention")
 # ----------------
 #
 # * :doc:`08_own_heads`: heads and data of your own, pruning, and learning curves.
-# * :doc:`/data`: the arrays of a file, masks and padding, queries and keys of PyTorch
-#   and Flax; gates on their layers and on those of GPT-2, Llama and BERT, and means of
-#   heads in place of zero.
-# * :doc:`/transformer_heads`: eight scores beside ablation, on four tasks.
+# * :doc:`/data`: the arrays of a file, masks and padding; means of heads in place of
+#   zero.
+# * :doc:`/transformer_heads`: eight scores beside ablation, on four tasks; gates on the
+#   heads of a model of PyTorch.

@@ -247,22 +247,11 @@ plt.show()
 # Weights that somebody trained
 # -----------------------------
 #
-# ``dynamics.torch_weights(layer.state_dict(), heads)`` has the arrays of a
-# ``torch.nn.TransformerEncoderLayer``, with biases and with gains of its norms, and
-# ``dynamics.flax_weights`` those of layers of Flax.  The norms of PyTorch's layers
-# stand after heads and MLP by default (``post=True``), with ``jax.nn.relu`` between the
-# two layers of the MLP:
-#
-# .. code-block:: python
-#
-#    weights = dynamics.torch_weights(layer.state_dict(), layer.self_attn.num_heads)
-#    block = dynamics.transformer_block(
-#        weights, norm=dynamics.layer_norm, post=True, activation=jax.nn.relu
-#    )
-#
-# Such a step is what the layer computes, to rounding.  A file of these arrays can be
-# scanned without code: ``statmech-attn new bifurcation --task block``
-# (:doc:`/systems`).
+# A file with the arrays of a trained block can be scanned without code:
+# ``statmech-attn new bifurcation --task block``.  :doc:`/systems` has its form and the
+# names of the arrays in a ``torch.nn.TransformerEncoderLayer``, whose norms stand after
+# heads and MLP by default (``post=True``), with ``jax.nn.relu`` between the two layers
+# of the MLP.  Such a step is what the layer computes, to rounding.
 #
 # A language model that reads itself
 # ----------------------------------

@@ -62,8 +62,6 @@ if TYPE_CHECKING:
         Learning as Learning,
         VALIDATION as VALIDATION,
     )
-    from statmech_attn.bpkr.flax_heads import FlaxHeads as FlaxHeads
-    from statmech_attn.bpkr.kept_heads import kept_heads as kept_heads
     from statmech_attn.bpkr.kernel_forms import (
         MEMORY_LIMIT as MEMORY_LIMIT,
         most_paths as most_paths,
@@ -109,13 +107,6 @@ if TYPE_CHECKING:
         head_counts as head_counts,
     )
     from statmech_attn.bpkr.problem import Problem as Problem
-    from statmech_attn.bpkr.projections import (
-        projected_attention as projected_attention,
-        Projections as Projections,
-        projections_from_flax as projections_from_flax,
-        projections_from_linear as projections_from_linear,
-        projections_from_torch as projections_from_torch,
-    )
     from statmech_attn.bpkr.pruned_networks import PrunedNetworks as PrunedNetworks
     from statmech_attn.bpkr.saddle_points import SaddlePoints as SaddlePoints
     from statmech_attn.bpkr.score_agreement import (
@@ -133,7 +124,6 @@ if TYPE_CHECKING:
         ModelSelection as ModelSelection,
     )
     from statmech_attn.bpkr.solution import Solution as Solution
-    from statmech_attn.bpkr.torch_heads import TorchHeads as TorchHeads
 
 
 lazy.attach(__name__)

@@ -237,7 +237,7 @@ def ablate(
     Raises:
         ValueError: heads or names that do not fit, losses that are not one finite
             number for every example, that differ between two calls with the same
-            gates, or that no gate changes.
+            gates, or that no gate changes; a gradient that is zero in every gate.
 
     Warns:
         UserWarning: heads whose gates change no loss.
@@ -365,6 +365,11 @@ def _slopes(gradient, heads, examples: int) -> Float[np.ndarray, "n P"]:
     joined = np.concatenate(slopes, axis=1).T
     if not np.isfinite(joined).all():
         raise ValueError("gradient has numbers that are not finite.")
+    if not joined.any():
+        raise ValueError(
+            "gradient is zero in every gate, while losses change with gates: the loss "
+            "does not carry the derivative (detach, .item(), inference_mode)."
+        )
     return joined
 
 

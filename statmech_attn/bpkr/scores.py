@@ -31,7 +31,6 @@ from jaxtyping import Array, Bool, Float, Key
 from statmech_attn import presentation
 from statmech_attn.bpkr.ablation import Ablation, VARIABLES as OF_ABLATION
 from statmech_attn.bpkr.attention import path_names
-from statmech_attn.bpkr.kept_heads import kept_heads
 from statmech_attn.bpkr.left_out_examples import error_left_out, resampled_shares
 from statmech_attn.bpkr.networks import order_parameters, skips_of, Weights
 from statmech_attn.bpkr.newton import NewtonSolver
@@ -256,8 +255,10 @@ class HeadScores(eqx.Module):
 
     @property
     def kept(self) -> Bool[np.ndarray, "m h n"]:
-        """Masks by each of `orders`, of 1 to h heads that are kept: `kept_heads`."""
-        masks = kept_heads(self.orders)
+        """Masks by each of `orders`: its 1 to h highest heads, of equals the first."""
+        ordered = [np.argsort(-x, kind="stable") for x in self.orders.values()]
+        numbers = np.arange(1, int(self.is_head.sum()) + 1)
+        masks = np.argsort(ordered)[:, None] < numbers[:, None]
         head_masks = np.ones((*masks.shape[:2], len(self.names)), bool)
         head_masks[:, :, self.is_head] = masks
         return head_masks

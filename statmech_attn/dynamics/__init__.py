@@ -38,10 +38,6 @@ if TYPE_CHECKING:
         most_common as most_common,
         wilson as wilson,
     )
-    from statmech_attn.dynamics.block_weights import (
-        flax_weights as flax_weights,
-        torch_weights as torch_weights,
-    )
     from statmech_attn.dynamics.classification import (
         Classification as Classification,
         classify as classify,

@@ -308,7 +308,6 @@ def transformer_block(
             have biases, `query_bias`, `key_bias` and `value_bias` (H, d), `output_bias`
             (D,), `up_bias` (M,) and `down_bias` (D,), and its norms gains and shifts,
             `attention_gain`, `attention_shift`, `mlp_gain` and `mlp_shift` (D,).
-            `torch_weights` and `flax_weights` have them of layers of PyTorch and Flax.
         norm: `rms_norm` or `layer_norm`.
         activation: of the MLP.  `jax.nn.gelu` is that of Flax; PyTorch's GELU is
             `functools.partial(jax.nn.gelu, approximate=False)`.

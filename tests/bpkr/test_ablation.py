@@ -168,6 +168,12 @@ def undefined(gates):
             "gradient must return shapes",
         ),
         (
+            lambda: bpkr.ablate(
+                loss, HEADS, gradient=lambda _: [np.zeros((EXAMPLES, H)) for H in HEADS]
+            ),
+            "gradient is zero in every gate",
+        ),
+        (
             lambda: bpkr.ablate(lambda g: np.ones(int(2 + g[0][0])), HEADS),
             "as many losses for all gates",
         ),

@@ -322,21 +322,6 @@ def test_order_parameters_by_head_are_sums_over_paths():
     np.testing.assert_allclose(matrix, expected / expected.max(), rtol=1e-14)
 
 
-def test_masks_of_greedy_pruning_have_its_losses():
-    """Of a loss in which each head does part of the work of another."""
-    work = np.array([[1.0, 0.8], [0.9, 1.3], [0.2, 0.1]])
-    loss = lambda gates: ((np.array([1.5, 2.5]) - gates[0] @ work) ** 2).repeat(2)
-    ablation = bpkr.ablate(loss, (3,), greedy=True)
-    assert ablation.order is not None and ablation.pruned is not None
-    after = {"greedy": np.argsort(ablation.order), "loss": ablation.gained.value}
-    masks = bpkr.kept_heads(after)[0]
-    whole = loss((np.ones(3),)).mean()
-    along = [loss((mask.astype(float),)).mean() - whole for mask in masks[-2::-1]]
-    np.testing.assert_allclose(along, ablation.pruned.value[:-1], rtol=1e-12)
-    with pytest.raises(ValueError, match="one number for each head"):
-        bpkr.kept_heads({"one": [1.0, 2.0], "other": [1.0]})
-
-
 def test_trained_weights_stand_beside_the_theory(problem):
     V, a = rng.normal(jax.random.key(1), (2, 4, 4)), jnp.ones(4)
     weights = bpkr.Weights(jnp.eye(4), (V,), a, skip=(0.5,))

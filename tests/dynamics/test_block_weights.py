@@ -1,4 +1,4 @@
-"""Blocks of layers of PyTorch and Flax: the same forward pass."""
+"""Blocks with the weights of layers of PyTorch (docs/systems.md): one forward pass."""
 
 from functools import partial
 
@@ -28,32 +28,32 @@ SHAPES = {  # of layers of PyTorch, in the order in which a layer has them
     "norm2.bias": (WIDTH,),
 }
 STATE = {name: rng.normal(size=shape) for name, shape in SHAPES.items()}
-ARRAYS = dynamics.torch_weights(STATE, HEADS)
-FLAX = {
-    "attention": {
-        name: {
-            "kernel": rng.normal(size=(WIDTH, HEADS, 3)),
-            "bias": rng.normal(size=(HEADS, 3)),
-        }
-        for name in ("query", "key", "value")
-    }
-    | {
-        "out": {
-            "kernel": rng.normal(size=(HEADS, 3, WIDTH)),
-            "bias": rng.normal(size=WIDTH),
-        }
-    },
-    "up": {
-        "kernel": rng.normal(size=(WIDTH, HIDDEN)),
-        "bias": rng.normal(size=HIDDEN),
-    },
-    "down": {
-        "kernel": rng.normal(size=(HIDDEN, WIDTH)),
-        "bias": rng.normal(size=WIDTH),
-    },
-    "attention_norm": {"scale": rng.normal(size=WIDTH), "bias": rng.normal(size=WIDTH)},
-    "mlp_norm": {"scale": rng.normal(size=WIDTH)},
+NAMES = {  # what layers of PyTorch call arrays that are stored alike
+    "output_bias": "self_attn.out_proj.bias",
+    "up": "linear1.weight",
+    "up_bias": "linear1.bias",
+    "down": "linear2.weight",
+    "down_bias": "linear2.bias",
+    "attention_gain": "norm1.weight",
+    "attention_shift": "norm1.bias",
+    "mlp_gain": "norm2.weight",
+    "mlp_shift": "norm2.bias",
 }
+
+
+def arrays(state):
+    """Weights for `transformer_block` of the state of a layer of PyTorch."""
+    output = state["self_attn.out_proj.weight"].reshape(WIDTH, HEADS, -1)
+    found = {"output": output.swapaxes(0, 1)}
+    for part, axes in {"weight": (-1, WIDTH), "bias": (-1,)}.items():
+        if (inside := state.get(f"self_attn.in_proj_{part}")) is not None:
+            ending = "_bias" if part == "bias" else ""
+            for name, array in zip(("query", "key", "value"), np.split(inside, 3)):
+                found[f"{name}{ending}"] = array.reshape(HEADS, *axes)
+    return found | {ours: state[name] for ours, name in NAMES.items() if name in state}
+
+
+ARRAYS = arrays(STATE)
 EXACT = partial(jax.nn.gelu, approximate=False)
 LAYERS = {  # options of PyTorch, of the block, and what PyTorch 2.13 had of token 2
     "post": (
@@ -67,8 +67,6 @@ LAYERS = {  # options of PyTorch, of the block, and what PyTorch 2.13 had of tok
         [6.625261512273357, -7.9168391371681714, 10.110600989434284],
     ),
 }
-# Of Flax 0.12, of the same token.
-OF_FLAX = [0.7926633780801595, -0.5265445650305298, 1.0789237931084479]
 
 
 def stepped(block):
@@ -79,19 +77,10 @@ def of_block(arrays, **options):
     return stepped(transformer_block(arrays, norm=layer_norm, **options))
 
 
-def of_flax():
-    norm = partial(layer_norm, epsilon=1e-6)
-    return stepped(transformer_block(dynamics.flax_weights(**FLAX), norm=norm))
-
-
 @pytest.mark.parametrize("name", LAYERS)
 def test_blocks_give_what_layers_of_pytorch_gave(name):
     _, options, kept = LAYERS[name]
     np.testing.assert_allclose(of_block(ARRAYS, **options)[1, :3], kept, rtol=1e-9)
-
-
-def test_blocks_give_what_layers_of_flax_gave():
-    np.testing.assert_allclose(of_flax()[1, :3], OF_FLAX, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -117,26 +106,10 @@ def test_blocks_are_layers_of_pytorch(name, bias):
     )
     with torch.no_grad():
         expected = layer(torch.tensor(X)[None], mask if "causal" in ours else None)[0]
-    stacked = {f"layers.0.{n}": array for n, array in layer.state_dict().items()}
-    arrays = dynamics.torch_weights(stacked, HEADS, prefix="layers.0.")
-    np.testing.assert_allclose(of_block(arrays, **ours), expected, atol=1e-10)
+    stored = {n: array.numpy() for n, array in layer.state_dict().items()}
+    np.testing.assert_allclose(of_block(arrays(stored), **ours), expected, atol=1e-10)
     if bias:
         np.testing.assert_allclose(expected[1, :3], kept, rtol=1e-9)
-
-
-@pytest.mark.slow
-def test_blocks_are_layers_of_flax():
-    linen = pytest.importorskip("flax.linen")
-    more = {"param_dtype": float}
-    at = lambda module, name, *x: module.apply({"params": FLAX[name]}, *x)
-    attention = linen.MultiHeadDotProductAttention(num_heads=HEADS, **more)
-    norm = linen.LayerNorm(**more)
-    h = X + at(attention, "attention", at(norm, "attention_norm", X))
-    z = at(linen.LayerNorm(use_bias=False, **more), "mlp_norm", h)
-    inside = linen.gelu(at(linen.Dense(HIDDEN, **more), "up", z))
-    expected = h + at(linen.Dense(WIDTH, **more), "down", inside)
-    np.testing.assert_allclose(of_flax(), expected, atol=1e-10)
-    np.testing.assert_allclose(expected[1, :3], OF_FLAX, rtol=1e-9)
 
 
 def test_norms_after_the_branches_are_parts_and_are_counted():
@@ -158,23 +131,9 @@ def test_shares_of_a_block_with_norms_after_the_branches_add_up():
     assert abs(growth.shares.sum() - growth.exponent) < 1e-12
 
 
-def without(*names):
-    return {name: array for name, array in STATE.items() if name not in names}
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (
-            lambda: dynamics.torch_weights(without("linear1.weight"), HEADS),
-            "of a torch.nn.TransformerEncoderLayer; got none of linear1.weight",
-        ),
-        (lambda: dynamics.torch_weights(STATE, 4), "must divide the width 6; got 4"),
-        (
-            lambda: dynamics.flax_weights(FLAX["attention"], FLAX["up"]),
-            "down: needs a kernel of 2 axes",
-        ),
-        (lambda: dynamics.flax_weights({}), "query: needs a kernel of 3 axes"),
         (
             lambda: transformer_block({"mlp_gain": X[0]}),
             "weights must be query, key, value, output, up, down, and may be query_b",
