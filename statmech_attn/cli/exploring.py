@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from statmech_attn import studies
 from statmech_attn.cli.arguments import AllowCode
 from statmech_attn.cli.terminal import out
 
@@ -57,7 +56,7 @@ def explore(
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
     page = Explorer(files, port=port, allow_code=allow_code)
-    with studies.guard.screened(), page as explorer:
+    with page as explorer:
         try:
             out.say(f"the page is at {explorer.address}")
             out.say("Ctrl-C ends it")

@@ -77,7 +77,7 @@ def run(
         _forecast(checked, text, output, chosen, chunk)
         return
     reporter = progress.reporter(err, log_file, quiet=quiet, verbose=verbose)
-    with studies.guard.screened(), reporter as report:
+    with reporter as report:
         studies.compute(
             checked,
             text,

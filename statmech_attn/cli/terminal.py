@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, IO
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -26,16 +26,6 @@ class Terminal(Console):
 
     def __init__(self, **options: Any):
         super().__init__(markup=False, emoji=False, **options)
-
-    @property
-    def file(self) -> IO[str]:
-        """The stream, without the screen that is before it while users' code runs."""
-        stream = Console.file.fget(self)  # type: ignore[misc]
-        return getattr(stream, "bare", stream)
-
-    @file.setter
-    def file(self, new_file: IO[str]) -> None:
-        Console.file.fset(self, new_file)  # type: ignore[misc]
 
     def render_str(self, text: str, **options: Any) -> Text:
         """The text as it is to be shown; rich calls this for every string.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.reporting import Reporter as Reporter, Silent as Silent
     from statmech_attn.studies.files import (
-        guard as guard,
         records as records,
         reference as reference,
         results as results,

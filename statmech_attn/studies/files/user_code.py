@@ -17,7 +17,7 @@ from typing import Any
 
 from statmech_attn import inputs
 from statmech_attn.reporting import visible
-from statmech_attn.studies.files import digests, guard
+from statmech_attn.studies.files import digests
 
 
 REFERENCE = r"^[^:\n]*[^:\s]:[^\W\d]\w*$"
@@ -143,7 +143,7 @@ def load(reference: str) -> Any:
         module = _of_file(file, digest) if is_file(place) else _module(place)
         return getattr(module, name, MISSING)
 
-    value = guard.call(partial(refused, reference), named)
+    value = _called(partial(refused, reference), named)
     if value is MISSING:
         raise ValueError(f"{brief(reference)}: {Path(place).name} has no {name!r}.")
     return value
@@ -164,7 +164,17 @@ class Function:
 
     def __call__(self, *arguments: Any) -> Any:
         refuse = partial(refused, self._reference, parameters=self._parameters)
-        return guard.call(refuse, self._function, *arguments)
+        return _called(refuse, self._function, *arguments)
+
+
+def _called(refuse: Callable[[BaseException], Refused], function, *arguments) -> Any:
+    """What the function returns; even `sys.exit(0)` in it is an error of the code."""
+    try:
+        return function(*arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise refuse(error) from error
 
 
 def function(reference: str, parameters: Iterable[str] = ()) -> Function:
