@@ -96,6 +96,7 @@ WRITERS = {
     "explore/private_files.py": "makes files of mode 0600 where none was",
     "explore/pyramid.py": "its caller puts the file into place",
     "interactive/registration.py": "draws into memory",
+    "kept_files.py": "makes a file of mode 0600 where none was",
     "scan/chunk_file.py": "keeps the chunk that another process has written",
     "scan/folder.py": "keeps the file that another process has written",
     "storage/streaming.py": "writes to the handle of a part of `replaced`",

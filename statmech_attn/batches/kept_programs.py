@@ -84,9 +84,9 @@ def _loaded(parts: Sequence[str], examples: tuple) -> jax.stages.Compiled | None
     content = kept_files.read(FOLDER, parts)
     if content is None:
         return None
-    program, results = pickle.loads(content)
-    trees = map(jax.tree.structure, ((examples, {}), results))
     try:
+        program, results = pickle.loads(content)
+        trees = map(jax.tree.structure, ((examples, {}), results))
         return serialize_executable.deserialize_and_load(program, *trees)
-    except (RuntimeError, ValueError):
+    except (RuntimeError, TypeError, ValueError):
         return None

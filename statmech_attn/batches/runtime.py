@@ -4,7 +4,6 @@ import importlib.metadata
 import os
 import re
 import resource
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -84,12 +83,6 @@ def require_address_space() -> None:
         )
 
 
-def cache_folder() -> Path:
-    """Folder of what the package would otherwise make anew for this user."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "statmech_attn"
-
-
 def prepare() -> None:
     """A device, double precision, and compilations, quick and kept in the user's cache.
 
@@ -98,13 +91,17 @@ def prepare() -> None:
     """
     import jax
 
+    from statmech_attn import kept_files
+
     compile_quickly()
     device()
     require_address_space()
 
     jax.config.update("jax_enable_x64", True)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
+        jax.config.update(
+            "jax_compilation_cache_dir", str(kept_files.cache_folder() / "jax")
+        )
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         # To read a small program takes a tenth of the time to compile it.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

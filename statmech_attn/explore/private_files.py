@@ -2,44 +2,15 @@
 
 import atexit
 import os
-import secrets
 import shutil
 import tempfile
-from functools import cache
 from pathlib import Path
 
-from statmech_attn.batches import runtime
 
-
-SECRET = 32  # bytes
 REDIRECT = (
     '<!doctype html><meta charset="utf-8"><title>statmech_attn</title>'
     '<meta http-equiv="refresh" content="0; url={0}"><a href="{0}">the explorer</a>\n'
 )
-
-
-@cache
-def secret() -> bytes:
-    """What seals files that this user makes, and that nobody else can know.
-
-    It is kept in the user's cache; where none can be kept, this process has its own.
-    """
-    path = runtime.cache_folder() / "secret"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            pass
-        else:
-            with os.fdopen(handle, "wb") as file:
-                file.write(secrets.token_bytes(SECRET))
-        status, content = path.stat(), path.read_bytes()
-    except OSError:
-        return secrets.token_bytes(SECRET)
-    ours = status.st_uid == os.getuid() and not status.st_mode & 0o077
-    complete = len(content) == SECRET
-    return content if ours and complete else secrets.token_bytes(SECRET)
 
 
 def redirect(address: str) -> Path:

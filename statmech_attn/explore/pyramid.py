@@ -20,6 +20,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from statmech_attn import kept_files
 from statmech_attn.explore import private_files
 
 
@@ -135,7 +136,7 @@ def _sealed(place: Path, points: int, samples: int, source: str):
 
 
 def _digest() -> hmac.HMAC:
-    return hmac.new(private_files.secret(), digestmod="sha256")
+    return hmac.new(kept_files.secret(), digestmod="sha256")
 
 
 def _seal(source: str, content: list[hmac.HMAC]) -> str:

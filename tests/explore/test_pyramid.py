@@ -4,7 +4,8 @@ import h5py
 import numpy as np
 import pytest
 
-from statmech_attn.explore import private_files, pyramid
+from statmech_attn import kept_files
+from statmech_attn.explore import pyramid
 
 
 def histogram(samples, first, stop, width, edges):
@@ -135,7 +136,7 @@ def test_a_pyramid_of_another_user_is_made_anew(stored, monkeypatch):
     place, make = stored
     make()
     made = place.stat().st_mtime_ns
-    monkeypatch.setattr(private_files, "secret", lambda: bytes(private_files.SECRET))
+    monkeypatch.setattr(kept_files, "secret", lambda: bytes(kept_files.SECRET))
     make()
     assert place.stat().st_mtime_ns > made
 
