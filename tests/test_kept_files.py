@@ -9,6 +9,9 @@ import pytest
 from statmech_attn import kept_files
 
 
+NAME = "jax_compilation_cache_dir"
+
+
 def forget():
     kept_files.secret.cache_clear()
     kept_files._stored_secret.cache_clear()
@@ -26,10 +29,10 @@ def cache(tmp_path, monkeypatch):
 @pytest.fixture
 def store(cache, tmp_path):
     """An empty store of programs, which others may write."""
-    before = jax.config.jax_compilation_cache_dir
-    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "store"))
+    before = getattr(jax.config, NAME)
+    jax.config.update(NAME, str(tmp_path / "store"))
     yield tmp_path / "store"
-    jax.config.update("jax_compilation_cache_dir", before)
+    jax.config.update(NAME, before)
 
 
 def test_the_secret_is_kept_for_the_user_alone(cache):

@@ -7,6 +7,7 @@ Which of both formats a file has is seen from its content.
 
 import difflib
 import itertools
+import lzma
 import math
 import re
 import tokenize
@@ -271,6 +272,7 @@ def _readable(read: Callable[..., Any]) -> Callable[..., Any]:
             OSError,
             EOFError,
             KeyError,
+            lzma.LZMAError,
             MemoryError,  # of Python's parser, on headers
             RecursionError,
             RuntimeError,  # of zipfile, about passwords and compression
@@ -308,8 +310,9 @@ def _of_npz(path: Path) -> ArrayFile:
 
     def read(name: str, chosen: Sequence[int] | None) -> np.ndarray:
         _require_memory(name, stored[name], stored[name].shape)
-        with np.load(path, allow_pickle=False) as file:
-            return file[name] if chosen is None else file[name][list(chosen)]
+        with zipfile.ZipFile(path) as file, file.open(f"{name}.npy") as stream:
+            values = np.lib.format.read_array(stream, allow_pickle=False)
+        return values if chosen is None else values[list(chosen)]
 
     return ArrayFile(stored, tuple(other_members), _readable(read))
 

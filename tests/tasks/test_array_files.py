@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from statmech_attn.tasks import arrays, trained_arrays
+from statmech_attn.tasks import array_files, arrays, trained_arrays
 
 
 P, N_0, T = 60, 12, 6  # of the example
@@ -369,6 +369,37 @@ def test_a_damaged_archive_is_one_line(file, tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", b"of another program")
     assert "(archive/data.pkl: no array at the top of the file" in one_line(path)
+
+
+def packed(path, **members):
+    """An archive of such members, an array as one of numpy."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        for name, content in members.items():
+            with archive.open(name, "w") as stream:
+                if isinstance(content, bytes):
+                    stream.write(content)
+                else:
+                    np.save(stream, content)
+
+
+@pytest.mark.parametrize(
+    "other", (np.array([7.0, 7.0]), np.arange(5.0), b"no array", b"")
+)
+def test_an_array_is_read_from_the_member_that_was_checked(tmp_path, other):
+    packed(tmp_path / "a.npz", **{"Y.npy": np.array([1.0, -1.0]), "Y": other})
+    file = array_files.opened(tmp_path / "a.npz")
+    assert file.numbers("Y").tolist() == [1.0, -1.0]
+    assert file.numbers("Y", [1]).tolist() == [-1.0]
+
+
+def test_a_damaged_lzma_member_is_one_line(tmp_path):
+    path = tmp_path / "a.npz"
+    packed(path, **{"Y.npy": np.random.default_rng(0).normal(size=500)})
+    content = bytearray(path.read_bytes())
+    content[60:90] = bytes(30)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="cannot be read: Corrupt input data"):
+        array_files.opened(path).numbers("Y")
 
 
 def test_a_file_is_known_by_its_content_not_by_its_name(file, tmp_path):
