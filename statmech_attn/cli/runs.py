@@ -190,15 +190,20 @@ def status(
 
 
 def repair(folder: ChunkFolder, allow_code: AllowCode = False) -> None:
-    """Verify all chunks of a run and put damaged ones aside.
+    """Verify all chunks of a run and put damaged ones aside, or seal a file anew.
 
     Claims of runs that have ended are released. Run the study again afterwards to
-    compute what was put aside.
+    compute what was put aside. A result without chunks that another program has opened
+    for changes is read, and sealed as it is.
 
     Example: statmech-attn repair scan.h5.chunks
     """
     from statmech_attn.cli.run_status import print_repairs
 
+    if folder.is_file() and not scan.chunks_of(folder).exists():
+        storage.reseal(folder)
+        out.say(f"{folder}: sealed as it is; what it held before is not known")
+        return
     batches.runtime.prepare()
     chunks, _, _ = studies.results.opened(folder, allow_code=allow_code)
     print_repairs(scan.repair(chunks), out)

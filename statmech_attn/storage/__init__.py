@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         check_output as check_output,
         check_place as check_place,
         require_no_input as require_no_input,
+        reseal as reseal,
         write as write,
     )
 

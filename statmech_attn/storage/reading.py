@@ -134,6 +134,24 @@ def read(path: str | Path) -> xr.Dataset:
     return loaded
 
 
+def require_readable(path: str | Path) -> None:
+    """Refuse what is none of this package's files, or cannot be read, seal or not.
+
+    Args:
+        path: of a file that only its user vouches for: damage may end the process.
+
+    Raises:
+        StorageError: as `read`.
+
+    Example:
+        `require_readable("scan.h5")`
+    """
+    with _guarded(path), _open(path, sealed=False) as dataset:
+        _texts(dataset.attrs)
+        for name in dataset.variables:
+            _variable_info(dataset[name].load().variable)
+
+
 @contextmanager
 def opened(path: str | Path) -> Iterator[xr.Dataset]:
     """A file as a data set that reads what is asked for, when it is asked for.
@@ -262,10 +280,11 @@ def _require_memory(path: str | Path, dataset: xr.Dataset) -> None:
         )
 
 
-def _open(path: str | Path) -> xr.Dataset:
+def _open(path: str | Path, sealed: bool = True) -> xr.Dataset:
     """Refuse what is not a whole file of this package before xarray interprets it."""
     require_hdf5(path)
-    _verify_seal(path)
+    if sealed:
+        _verify_seal(path)
     with h5py.File(path, "r") as file:
         schema, version = (_listed(file, n) for n in ("schema", "schema_version"))
         if schema not in _SCHEMAS or list(map(type, version)) != [int]:
@@ -349,8 +368,9 @@ def _verify_seal(path: str | Path) -> None:
         stored = _last_line(file)
         if not stored.startswith(SEAL):
             raise StorageError(
-                f"{path}: is truncated or damaged, or is an HDF5 file that "
-                "statmech-attn did not write: it has no seal."
+                f"{path}: was opened for changes by another program, is truncated or "
+                "damaged, or is a file that statmech-attn did not write: it has no seal; "
+                "statmech-attn repair reads it and seals it as it is."
             )
         if stored != seal_of(file, file.tell() - SEAL_LENGTH):
             raise StorageError(f"{path}: is damaged: its checksum does not match.")

@@ -20,7 +20,7 @@ from statmech_attn.inputs import require_unicode
 from statmech_attn.storage.changes import in_one_line, study_differences
 from statmech_attn.storage.columns import Column, storage_options
 from statmech_attn.storage.provenance import provenance
-from statmech_attn.storage.reading import info, is_own, opened
+from statmech_attn.storage.reading import info, is_own, opened, require_readable
 from statmech_attn.storage.replacing import replaced, target_of, unwritable
 from statmech_attn.storage.schema import (
     is_text,
@@ -107,6 +107,30 @@ def write(
             for name, variable in dataset.variables.items():
                 if not stored.variables[name].equals(variable):
                     raise StorageError(DIFFERS)
+
+
+def reseal(path: str | Path) -> None:
+    """Seal a file as it is, after another program has opened it for changes.
+
+    All that it holds is read, and nothing else changed: what it held before is unknown.
+
+    Args:
+        path: of a file of this package; one with its seal stays.
+
+    Raises:
+        StorageError: it is of another program, cut off, or cannot be read or written.
+
+    Example:
+        `reseal("scan.h5")`
+    """
+    if is_own(path):
+        with opened(path):
+            return
+    require_readable(path)
+    with replaced(path) as part:
+        shutil.copyfile(path, part)
+        with part.open("r+b") as file:
+            file.write(seal_of(file, file.seek(0, os.SEEK_END)))
 
 
 def _whole(dataset: xr.Dataset, columns: Mapping[str, Column]) -> xr.Dataset:

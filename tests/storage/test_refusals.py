@@ -304,6 +304,38 @@ def test_a_file_that_another_program_changed_is_refused(written, reader, change)
     assert "its checksum does not match" in message(reader, written)
 
 
+def nothing(file):
+    pass
+
+
+@pytest.mark.parametrize("change", (nothing, another_number))
+def test_a_file_that_was_opened_for_changes_is_taken_back(written, change):
+    before, sound = storage.read(written), written.read_bytes()
+    storage.reseal(written)
+    assert written.read_bytes() == sound
+    changed(written, change)
+    with pytest.raises(storage.StorageError, match="statmech-attn repair"):
+        storage.read(written)
+    storage.reseal(written)
+    assert storage.read(written).identical(before) == (change is nothing)
+    assert change is not nothing or written.read_bytes() == sound
+
+
+@pytest.mark.parametrize("share", [0.5, 0.998])
+def test_a_cut_file_is_not_taken_back(written, share):
+    os.truncate(written, int(share * written.stat().st_size))
+    before = written.read_bytes()
+    assert "is truncated or damaged" in message(storage.reseal, written)
+    assert written.read_bytes() == before
+
+
+def test_a_foreign_file_is_not_taken_back(tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["x"] = np.arange(3.0)
+    text = message(storage.reseal, tmp_path / "f.h5")
+    assert text.endswith("statmech-attn did not write.")
+
+
 def test_no_single_damaged_byte_changes_what_is_read(written):
     """HDF5, which may loop forever on damaged metadata, does not get to see it."""
     sound = written.read_bytes()
