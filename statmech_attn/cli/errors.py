@@ -31,8 +31,8 @@ def described(error: BaseException) -> tuple[str, int]:
 
     if isinstance(error, signals.Unfinished):
         return str(error), error.exit_code
-    if isinstance(error, KeyboardInterrupt):
-        return "interrupted; nothing was written.", signals.INTERRUPTED
+    if isinstance(error, KeyboardInterrupt) or signals.interrupted():
+        return "interrupted; no output is left half written.", signals.exit_code()
     if isinstance(error, SystemExit):
         who = _place_of_others(error) or "code that this command runs"
         return f"{who} ends in SystemExit: {error.code!r}.", INPUT

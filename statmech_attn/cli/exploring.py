@@ -56,16 +56,15 @@ def explore(
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
     page = Explorer(files, port=port, allow_code=allow_code)
-    with page as explorer:
-        try:
+    try:
+        with page as explorer:
             out.say(f"the page is at {explorer.address}")
             out.say("Ctrl-C ends it")
             if browser and not webbrowser.open(explorer.redirect().as_uri()):
                 out.say("no browser could be started: open this address in one")
             explorer.wait()
-            return
-        except KeyboardInterrupt:
-            out.say("ended")
-    # Threads inside compiled code cannot be stopped, and Python would wait for them.
-    sys.stdout.flush()
-    os._exit(0)
+    except KeyboardInterrupt:
+        out.say("ended")
+        # Python would wait for threads inside compiled code, which cannot be stopped.
+        sys.stdout.flush()
+        os._exit(0)

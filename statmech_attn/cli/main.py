@@ -24,6 +24,7 @@ from statmech_attn.cli.terminal import (
     quiet_when_closed,
     write_anything,
 )
+from statmech_attn.scan import signals
 
 
 # Loggers of JAX that print the traceback of an error which is raised afterwards.
@@ -36,7 +37,7 @@ class _Commands(TyperGroup):
     def main(self, *args: Any, **options: Any) -> Any:
         write_anything()
         atexit.register(gc.freeze)  # all ends with the process: looking takes 0.6 s
-        with quiet_when_closed(), warnings.catch_warnings():
+        with signals.ending(), quiet_when_closed(), warnings.catch_warnings():
             warnings.showwarning = _say
             return super().main(*args, **options)
 

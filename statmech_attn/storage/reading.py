@@ -369,8 +369,8 @@ def _verify_seal(path: str | Path) -> None:
         if not stored.startswith(SEAL):
             raise StorageError(
                 f"{path}: was opened for changes by another program, is truncated or "
-                "damaged, or is a file that statmech-attn did not write: it has no seal; "
-                "statmech-attn repair reads it and seals it as it is."
+                "damaged, or is a file that statmech-attn did not write: it has no "
+                "seal; statmech-attn repair reads it and seals it as it is."
             )
         if stored != seal_of(file, file.tell() - SEAL_LENGTH):
             raise StorageError(f"{path}: is damaged: its checksum does not match.")

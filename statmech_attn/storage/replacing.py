@@ -4,13 +4,15 @@ A kill at any moment, or a disk that is full, leaves the old file or folder, or 
 one.  After a kill a hidden `.NAME.*.part` may stay beside it.
 """
 
+import atexit
 import ctypes
 import errno
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from statmech_attn.storage.schema import StorageError
@@ -39,9 +41,13 @@ def replaced(path: str | Path, needed: int = 0) -> Iterator[Path]:
     """
     try:
         target = target_of(path)
-        beside = Path(tempfile.mkdtemp(".part", f".{target.name}.", target.parent))
+        beside = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
         part = beside / target.name
+        # A signal may end this in any line, also in the one that removes the folder.
+        remove = partial(shutil.rmtree, beside, ignore_errors=True)
+        atexit.register(remove)
         try:
+            beside.mkdir(mode=0o700)
             yield part
             _sync(part)
             if part.is_dir():
@@ -50,7 +56,8 @@ def replaced(path: str | Path, needed: int = 0) -> Iterator[Path]:
                 os.chmod(part, _mode(target))
                 os.replace(part, target)
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            remove()
+            atexit.unregister(remove)
         sync_folder(target.parent)
     except OSError as error:
         raise unwritable(Path(path), error, needed) from None
