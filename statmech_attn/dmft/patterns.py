@@ -17,6 +17,7 @@ import itertools
 import json
 import operator
 import reprlib
+from collections import Counter
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -364,7 +365,8 @@ def load(name_or_path: str | Path) -> PatternFile:
         )
     if not path.exists():
         raise FileNotFoundError(f"pattern file {name!r} does not exist.")
-    return _parse(inputs.content(path, MAX_BYTES).decode(errors="replace"), name)
+    text = inputs.content(path, MAX_BYTES).decode("utf-8-sig", "replace")
+    return _parse(text, name)
 
 
 def save(path: str | Path, file: PatternFile, *, overwrite: bool = False) -> None:
@@ -410,20 +412,22 @@ def save(path: str | Path, file: PatternFile, *, overwrite: bool = False) -> Non
 
 def _parse(text: str, name: str) -> PatternFile:
     try:
-        d = json.loads(text)
-        semantic = [d["semantic"][kind] for kind in KINDS]
-        positional = [d["positional"][kind] for kind in KINDS]
+        d = _table("the file", json.loads(text, object_pairs_hook=_once))
+        semantic = _by_kind(d, "semantic")
+        positional = _by_kind(d, "positional")
         context = _whole(d, "context", 1)
         epsilon, gamma = _number(d, "epsilon"), _number(d, "gamma")
-        fractions, start = d["fractions"], d.get("start")
-        patterns = site_classes(semantic, fractions, positional)
-        checkpoint = start and (
-            np.asarray(start["window"], float),
-            _whole(start, "next_position", 0),
-        )
+        fractions = _listed("fractions", d["fractions"], 1)
+        patterns, checkpoint = site_classes(semantic, fractions, positional), None
+        if d.get("start") is not None:
+            start = _table("start", d["start"])
+            checkpoint = (
+                np.asarray(_listed("start.window", start["window"], 2), float),
+                _whole(start, "next_position", 0),
+            )
     except KeyError as missing:
         raise ValueError(f"pattern file {name}: key {missing} is missing.") from None
-    except (*NO_NUMBERS, AttributeError, RecursionError) as error:
+    except (*NO_NUMBERS, RecursionError) as error:
         raise ValueError(f"pattern file {name}: {_in_one_line(error)}") from None
     shape = (context, patterns.n_patterns)
     if checkpoint is not None and checkpoint[0].shape != shape:
@@ -437,6 +441,42 @@ def _parse(text: str, name: str) -> PatternFile:
             f"{np.abs(checkpoint[0]).max():g}."
         )
     return PatternFile(patterns, context, epsilon, gamma, checkpoint)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table of a JSON file, whose keys must be there once."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"key {reprlib.repr(twice)} is there twice.")
+    return table
+
+
+def _table(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name}: must be a table of keys; got {reprlib.repr(value)}.")
+    return value
+
+
+def _by_kind(table: dict[str, Any], key: str) -> list:
+    kinds = _table(key, table[key])
+    return [_listed(f"{key}.{kind}", kinds[kind], 2) for kind in KINDS]
+
+
+def _listed(name: str, value: Any, depth: int) -> list:
+    """Lists of numbers, which in JSON are no truth values, as deep as is said."""
+
+    def fits(x: Any, depth: int) -> bool:
+        if not depth:
+            return type(x) in (int, float)
+        return isinstance(x, list) and all(fits(y, depth - 1) for y in x)
+
+    if not fits(value, depth):
+        lists = "a list" if depth == 1 else "lists"
+        raise ValueError(
+            f"{name}: must be {lists} of numbers; got {reprlib.repr(value)}."
+        )
+    return value
 
 
 def _number(table: dict[str, Any], key: str) -> float:
@@ -458,7 +498,7 @@ def _whole(table: dict[str, Any], key: str, least: int) -> int:
 
 
 def _in_one_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+    return next(iter(str(error).splitlines()), type(error).__name__)[:200]
 
 
 def _signs(name: str, values: Any) -> Float[np.ndarray, "4 M n"]:

@@ -199,3 +199,44 @@ def test_a_damaged_pattern_file_is_named(tmp_path):
             dmft.load(path)
     with pytest.raises(FileNotFoundError, match="absent.json"):
         dmft.load(tmp_path / "absent.json")
+
+
+ONES = dict.fromkeys(dmft.KINDS, [[1, -1]])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"semantic": [1, 2]}, r"semantic: must be a table of keys; got \[1, 2\]"),
+        (
+            {"semantic": {**ONES, "v": [[1, True]]}},
+            "semantic.v: must be lists of",
+        ),
+        ({"semantic": {**ONES, "v": [1, 2]}}, "semantic.v: must be lists of numbers"),
+        ({"positional": {**ONES, "k": "x" * 10_000}}, "positional.k: must be lists"),
+        ({"positional": None}, "positional: must be a table of keys; got None"),
+        ({"fractions": 0.5}, "fractions: must be a list of numbers; got 0.5"),
+        ({"fractions": ["0.5", 0.5]}, "fractions: must be a list of numbers"),
+        ({"start": 0}, "start: must be a table of keys; got 0"),
+        ({"start": {"window": [[True]], "next_position": 0}}, "start.window: must be"),
+        ({"start": {"window": None, "next_position": 0}}, "start.window: must be"),
+        ({"gamma": "x" * 10_000}, "gamma: must be a finite number"),
+        ({"context": True}, "context: must be a whole number"),
+    ],
+)
+def test_a_wrong_value_of_a_pattern_file_is_one_line_with_its_key(
+    tmp_path, change, words
+):
+    table = {"semantic": ONES, "positional": ONES, "context": 1, "epsilon": 0.0}
+    table |= {"gamma": 1.0, "fractions": [0.5, 0.5]}
+    path = tmp_path / "mine.json"
+    text = json.dumps(table)
+    path.write_text("\ufeff" + text, encoding="utf-8")
+    assert dmft.load(path).context == 1
+    path.write_text(json.dumps(table | change))
+    with pytest.raises(ValueError, match=words) as error:
+        dmft.load(path)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 300 + len(str(path))
+    path.write_text('{"gamma": 4.0, ' + text[1:])
+    with pytest.raises(ValueError, match="key 'gamma' is there twice"):
+        dmft.load(path)

@@ -4,7 +4,12 @@ The number of a point in the list is scanned in the place of a parameter, `index
 parameters are coordinates along it.
 """
 
-from collections.abc import Callable, Mapping
+import csv
+import io
+import itertools
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +17,14 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn import inputs
+from statmech_attn.batches import available_memory
 from statmech_attn.dynamics.diagrams.axes import Axes, on_device
 from statmech_attn.dynamics.diagrams.diagram_variables import INDEX
+from statmech_attn.reporting import size
 
 
 LARGEST = 2**28  # bytes of a file
+AT_ONCE = 3 * 8  # bytes of memory that a number takes while it is read
 
 
 def point_list(points: Any, **fixed: float) -> Axes:
@@ -116,32 +124,66 @@ def read_points(path: str | Path) -> dict[str, np.ndarray]:
         ...     read_points(path)["b"].tolist()
         [0.3, 0.4]
     """
-    name = Path(path).name
+    name, content = Path(path).name, inputs.content(path, LARGEST)
+    values = content.count(b",") + content.count(b"\n") + 1
+    if AT_ONCE * values > (free := available_memory()):
+        raise ValueError(
+            f"{name}: its {values} numbers take {size(AT_ONCE * values)} of memory to "
+            f"read; {size(free)} are free."
+        )
+    file = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig")
     try:
-        text = inputs.content(path, LARGEST).decode("utf-8-sig")
+        first = file.readline().lstrip("# ")
+        header = _header(first)
+        if len(set(header)) < len(header) or not all(map(str.isidentifier, header)):
+            raise ValueError(
+                f"{name}: the first line must hold names of parameters, each once; got "
+                f"{', '.join(header)[:80]!r}."
+            )
+        return dict(zip(header, _columns(name, header, file), strict=True))
     except UnicodeDecodeError:
         raise ValueError(f"{name}: is no text file.") from None
-    first, *lines = text.lstrip("# ").splitlines() or [""]
-    header = [word.strip(' "') for word in first.split(",")]
-    if len(set(header)) < len(header) or not all(map(str.isidentifier, header)):
-        raise ValueError(
-            f"{name}: the first line must hold names of parameters, each once; got "
-            f"{', '.join(header)[:80]!r}."
-        )
-    numbered = enumerate(lines, 2)
-    rows = [_row(name, n, header, line) for n, line in numbered if line.strip()]
-    return dict(zip(header, np.array(rows).reshape(-1, len(header)).T, strict=True))
 
 
-def _row(name: str, number: int, header: list[str], line: str) -> list[float]:
-    """Numbers of a line of a file."""
+def _header(line: str) -> list[str]:
     try:
-        row = [float(word) for word in line.split(",")]
+        words = next(csv.reader([line], skipinitialspace=True, strict=True), None)
+    except csv.Error:  # a quote that is not closed
+        words = None
+    words = words or [line]
+    return [word.strip() for word in words]
+
+
+def _columns(name: str, header: list[str], file: io.TextIOWrapper) -> np.ndarray:
+    """Numbers of the other lines by column; an error names the line."""
+    start, number, line = file.tell(), 1, ""
+
+    def lines() -> Iterator[str]:
+        nonlocal number, line
+        for number, line in enumerate(file, 2):  # noqa: B007
+            if line.count('"') % 2:
+                raise ValueError
+            if not line.isspace():
+                yield line
+
+    wrong = 0
+    try:
+        with warnings.catch_warnings(action="ignore"):  # where there is none
+            read = partial(np.loadtxt, comments=None, delimiter=",", quotechar='"')
+            rows = read(lines(), ndmin=2)
+        if rows.shape[1] == len(header) and np.isfinite(rows).all():
+            return rows.T
+        if not rows.size:
+            return np.empty((len(header), 0))
+        if rows.shape[1] == len(header):
+            wrong = int(np.argmin(np.isfinite(rows).all(1)))
+        file.seek(start)
+        next(itertools.islice(lines(), wrong, None))
+    except UnicodeDecodeError:
+        raise
     except ValueError:
-        row = []
-    if len(row) != len(header) or not np.isfinite(row).all():
-        raise ValueError(
-            f"{name}, line {number}: must hold finite numbers of "
-            f"{', '.join(header)[:80]}; got {line[:80]!r}."
-        )
-    return row
+        pass  # of the last line that was read
+    raise ValueError(
+        f"{name}, line {number}: must hold finite numbers of "
+        f"{', '.join(header)[:80]}; got {line.strip()[:80]!r}."
+    )

@@ -12,7 +12,7 @@ from statmech_attn.dynamics import (
     point_list,
     trajectories,
 )
-from statmech_attn.dynamics.diagrams import Confirm, explain, Plan
+from statmech_attn.dynamics.diagrams import Confirm, explain, Plan, point_lists
 from statmech_attn.storage import StorageError
 
 
@@ -123,6 +123,16 @@ def test_a_file_of_another_list_is_not_taken_for_this_one(tmp_path, along):
         ("1,2\n3,4\n", "must hold names of parameters, each once; got '1, 2'"),
         ("", "must hold names"),
         ("a,b\n" + "1" * 200_000, "line 2: must hold finite numbers of a, b"),
+        (
+            "a,b\n1,2\n \n3,-inf\n",
+            "line 4: must hold finite numbers of a, b; got '3",
+        ),
+        ("a,b\n1_2,3\n", "line 2: must hold finite numbers of a, b; got '1_2,3'"),
+        ("a,b\n1,2\n\n\u0661,3\n", "line 4: must hold finite numbers of a, b"),
+        ("a,b\n1,2\n1,2,3\n4,5\n", "line 3: must hold finite numbers of a, b"),
+        ('a,b\n1,"2\n', "line 2: must hold finite numbers of a, b"),
+        ('a,"b\n1,2\n', "the first line must hold names of parameters, each once"),
+        ("a,b\n1,2,3\n", "line 2: must hold finite numbers of a, b"),
         ("a,b\n", "a has no finite number"),
         ("a,c\n1,2\n", "c is one number as well"),
         ("index\n1\n", "index is the number in the list already"),
@@ -142,9 +152,19 @@ def test_files_as_savetxt_and_others_write_them_are_read(tmp_path):
     assert point_list(file).columns["a"].tolist() == [1 / 3, 0.2]
     file.write_text('\ufeff"a", "b"\r\n1, 2\r\n\r\n3,4', encoding="utf-8")
     assert point_list(file).columns["b"].tolist() == [2.0, 4.0]
+    file.write_text('"a","b"\n"1","2"\n \n"3e0",4\n')
+    assert point_list(file).columns["a"].tolist() == [1.0, 3.0]
     file.write_bytes(b"a\n\xff")
     with pytest.raises(ValueError, match="curve.csv: is no text file"):
         point_list(file)
+
+
+def test_a_list_that_does_not_fit_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    (tmp_path / "curve.csv").write_text("a,b\n" + "1,2\n" * 1000)
+    monkeypatch.setattr(point_lists, "available_memory", lambda: 40_000)
+    monkeypatch.setattr(point_lists.np, "loadtxt", lambda *_, **__: 1 / 0)
+    with pytest.raises(ValueError, match="curve.csv: its 2003 numbers take 0.0458 MiB"):
+        point_list(tmp_path / "curve.csv")
 
 
 @pytest.mark.parametrize(
