@@ -49,14 +49,21 @@ def test_on_a_torus_the_weighted_average_converges_faster_than_any_power():
     assert plain > 1e-6 > 1e4 * errors[-1]
 
 
-def test_the_stated_error_covers_the_true_one():
-    parameters = {"omega": np.linspace(0.05, 0.45, 17), "K": 0.9}
-    exact = rotation.rotation_number(sine, 0.1, parameters, steps=200_000)
-    rough = rotation.rotation_number(sine, 0.1, parameters, steps=400)
-    smooth = np.asarray(exact.error) < 1e-12
-    assert smooth.sum() > 10
-    off = np.abs(np.asarray(rough.number - exact.number))[smooth]
-    assert (off <= np.asarray(rough.error)[smooth] + 1e-12).all()
+@pytest.mark.parametrize(
+    ("omega", "K", "steps"),
+    # Not once around beside 11/28 and 85/232; one half right by chance
+    [(0.4, 0.9, 500), (0.381966, 0.99, 4000), (0.4, 0.9, 4000)],
+)
+def test_the_stated_error_covers_the_true_one(omega, K, steps):
+    """Truth: 1 600 000 steps, four starts agree to 5e-14."""
+    exact = {0.9: 0.3928694965929406, 0.99: 0.3663793103448019}[K]
+    parameters = {"omega": omega, "K": K}
+    starts = np.random.default_rng(1).uniform(size=64)
+    rough = rotation.rotation_number(sine, starts, parameters, steps=steps)
+    off = np.abs(np.asarray(rough.number) - exact)
+    beyond = off > np.asarray(rough.error) + 1e-13
+    assert beyond.mean() <= 0.05
+    assert not (beyond & (np.asarray(rough.result) == rotation.CONVERGED)).any()
 
 
 def test_the_rotation_number_does_not_depend_on_the_start_or_the_batch():

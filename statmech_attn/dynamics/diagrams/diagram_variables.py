@@ -68,7 +68,7 @@ _VALUES = (
         "rotation_number", "", "rotation number, cycles per clock period", "1", "ρ"
     ),
     Variable(
-        "rotation_error", "", "error of it: the halves of the record differ by so much",
+        "rotation_error", "", "error of it, by halves of the record and cycles nearby",
         "1", "δρ"
     ),
     Variable(
