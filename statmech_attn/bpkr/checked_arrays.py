@@ -9,6 +9,9 @@ from jaxtyping import Array, Float
 from statmech_attn.batches import require_real
 
 
+LARGEST = 1e70  # value of an input: its fourth power is a number, as is that of 1e-70
+
+
 def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:
     """Attentioned test inputs as an array that fits the training inputs.
 
@@ -51,6 +54,12 @@ def checked_inputs(xi, heads: tuple[int, ...], branches) -> Float[Array, "P N_0 
             f"tokens); got {xi.shape}."
         )
     _check_finite("xi", xi)
+    largest = float(jnp.abs(xi).max())
+    if largest and not 1 / LARGEST <= largest <= LARGEST:
+        raise ValueError(
+            f"xi: its largest value must be from {1 / LARGEST:.0e} to {LARGEST:.0e}, "
+            f"as kernels of others overflow or vanish; got {largest:.3g}."
+        )
     return xi
 
 

@@ -35,6 +35,7 @@ from statmech_attn.bpkr.kernels import (
     path_readout,
     self_kernel,
     self_path_path,
+    unexplained_variances,
     with_prefactor,
 )
 
@@ -181,6 +182,11 @@ class CrossInputs(eqx.Module):
         """k^T alpha of every input and output, without their kernel."""
         readout = path_readout(self.right, with_prefactor(U, self.scale), alpha)
         return jnp.einsum("qia,kia->qk", self.left, readout)
+
+    def unexplained(self, U: Float[Array, "d d"], c: Float[Array, "m n"]) -> Array:
+        """`unexplained_variances` of the inputs by the training examples."""
+        U = with_prefactor(U, self.scale)
+        return unexplained_variances(self.left, self.right, U, c)
 
     def own_blocks(self) -> Float[Array, "Pi Pi Q 1"]:
         """Kernels of every input with itself, for `own_variances`."""

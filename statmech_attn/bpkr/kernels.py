@@ -139,6 +139,40 @@ def _part_kernel(left, right, U) -> Float[Array, "m n"]:
     return jnp.swapaxes(K, 1, 2).reshape(n_left * outputs, -1)
 
 
+@jax.jit
+def unexplained_variances(
+    left: Float[Array, "Q N_0 Pi"],
+    right: Float[Array, "P N_0 Pi"],
+    U: Float[Array, "d d"],
+    c: Float[Array, "m n"],
+) -> Float[Array, " m"]:
+    r"""$|\phi(x) - \sum_\mu c_\mu \phi(x_\mu)|^2$ of features with the kernel of U.
+
+    Args:
+        left, right: attentioned inputs.
+        U: order parameter U_1, `with_prefactor` unless inputs are scaled.
+        c: coefficients of every input and output of the left in those of the right.
+
+    Example:
+        >>> xi = jnp.array([[[3.0]], [[1.0]]])
+        >>> unexplained_variances(xi[:1], xi[1:], jnp.eye(1), jnp.ones((1, 1))).tolist()
+        [4.0]
+    """
+    (Q, _, n_paths), P = left.shape, right.shape[0]
+    U = _by_output(U, n_paths)
+    outputs = U.shape[1]
+    own = jnp.eye(outputs)
+    c = c.reshape(Q, outputs, P, outputs)
+
+    def part(x, y):
+        off = jnp.einsum("kl,qia->qkial", own, x) - jnp.einsum("qkpl,pia->qkial", c, y)
+        through = jnp.einsum("qkial,albm->qkibm", off, U)
+        return (jnp.einsum("qkibm,qkibm->qk", through, off).ravel(),)
+
+    width = max(1, SLAB // (Q * n_paths * outputs**2))
+    return _summed(part, (left, right), min(width, left.shape[1]))[0]
+
+
 def with_prefactor(
     U: Float[Array, "d d"], scale: Float[Array, " Pi"]
 ) -> Float[Array, "d d"]:

@@ -1,7 +1,11 @@
 r"""Predictions at given order parameters (docs/theory/bpkr.md, sections 2 and 4).
 
 $\langle f(x) \rangle = k^T (K + T)^{-1} Y$,
-$\langle \delta f^2 \rangle = K(x, x) - k^T (K + T)^{-1} k$
+$\langle \delta f^2 \rangle = K(x, x) - k^T (K + T)^{-1} k
+    = |\phi(x) - \sum_\mu c_\mu \phi(x_\mu)|^2 + T |c|^2$,  $c = (K + T)^{-1} k$
+
+The second form, in features $\phi$ with $K = \phi \cdot \phi$, takes the place of the
+first where that cancels.
 
 xi                (P, N_0, Pi)       attentioned inputs, scaled         `xi`
 U_1               (d, d)             order parameter, d = |Pi| K        `U`
@@ -18,10 +22,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from statmech_attn import presentation
-from statmech_attn.bpkr.compression import require_known, rounding_of_predictor
+from statmech_attn.bpkr.compression import (
+    require_known,
+    ROUNDING,
+    rounding_of_predictor,
+)
+from statmech_attn.bpkr.kernel_forms import CrossInputs
 from statmech_attn.bpkr.kernels import own_variances
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky, singular
 from statmech_attn.bpkr.prior import head_counts
@@ -29,6 +39,9 @@ from statmech_attn.bpkr.problem import Inputs, Problem
 from statmech_attn.bpkr.quantities import TEMPERATURE_OF_ONE
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable
+
+
+CANCELLED = 1e-8  # of the prior variance, below which features give the variance
 
 
 @jax.jit
@@ -105,14 +118,22 @@ class Theory(eqx.Module):
     def predict(self, xi_test: Inputs) -> Prediction:
         """Mean and variance on new attentioned inputs, one column per path.
 
+        Rounding leaves 1e-31 of the prior variance K(x, x) unknown, and 2e-15 where
+        kernels are given: a variance is no less than this there.
+
         Args:
             xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
         """
         test = self.problem.against(xi_test)
         prior_variances = own_variances(test.own_blocks(), self.U)
-        mean, variance = regression(
-            test.kernel(self.U), prior_variances, self.half, self.problem.rows.y
-        )
+        k = test.kernel(self.U)
+        mean, variance = regression(k, prior_variances, self.half, self.problem.rows.y)
+        lost = variance < CANCELLED * prior_variances
+        if isinstance(test, CrossInputs) and (isinstance(lost, Tracer) or lost.any()):
+            c = k @ self.half.T @ self.half
+            of_noise = self.problem.temperature * (c * c).sum(axis=1)
+            smaller = test.unexplained(self.U, c) + of_noise
+            variance = jnp.where(lost, jnp.maximum(smaller, 0.0), variance)
         shape = xi_test.shape[:1] + self.problem.Y.shape[1:]
         return Prediction(mean.reshape(shape), variance.reshape(shape))
 
@@ -463,6 +484,7 @@ def regression(
     half: Float[Array, "n n"],
     y: Float[Array, " n"],
 ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-    """Mean and variance of f from k = K(x, x') and K(x, x)."""
+    """Mean and variance of f from k = K(x, x') and K(x, x); no less than rounding."""
     k = k @ half.T
-    return k @ (half @ y), prior_variances - (k * k).sum(axis=1)
+    variance = prior_variances - (k * k).sum(axis=1)
+    return k @ (half @ y), jnp.maximum(variance, ROUNDING * prior_variances)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from statmech_attn import presentation
 from statmech_attn.bpkr import prior as sizes_of
+from statmech_attn.bpkr.compression import require_known, rounding_of_predictor
 from statmech_attn.bpkr.newton import CONVERGED, ITERATIONS, RESULTS
 from statmech_attn.bpkr.problem import Inputs, Problem
 from statmech_attn.bpkr.quantities import shown_order_parameters
@@ -80,11 +81,17 @@ class Solution(eqx.Module):
     def reason(self) -> str:
         """The result in words, with a temperature that works where this one is too low.
 
-        That is found by solving at others.
+        That is found by solving at others.  At T = 0 it says whether rounding of
+        kernels that are given hides the predictor, which is refused then.
         """
         from statmech_attn.bpkr.saddle import lowest_temperature
 
-        words = RESULTS[int(self.result)]
+        words, problem = RESULTS[int(self.result)], self.problem
+        if self.converged and problem.temperature == 0:
+            try:
+                require_known(problem, self.U[0], rounding_of_predictor, "f")
+            except ValueError as refused:
+                return f"{words}, but {refused}"
         if int(self.result) in (CONVERGED, ITERATIONS):
             return words
         lowest = lowest_temperature(self.problem)

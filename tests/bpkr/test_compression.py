@@ -506,3 +506,15 @@ def test_f_of_kernels_that_are_rounded_is_that_of_inputs(noise, T):
     bound = rounding_of_predictor(problem, jnp.eye(2))
     assert bound < KNOWN and abs(f.mean - exact.mean).max() < bound * abs(Y).max()
     assert abs(f.variance / exact.variance - 1).max() < bound
+
+
+def test_a_solution_whose_predictor_is_refused_says_so():
+    """Labels in the range of a kernel that is singular to rounding: f is not known."""
+    r = abs(np.subtract.outer(np.arange(8), np.arange(8))) * 1e-3
+    kernels = bpkr.Kernels(jnp.asarray((1 + r + r**2 / 3) * np.exp(-r))[None, None])
+    Y = np.asarray(kernels.blocks)[0, 0].mean(axis=0)
+    problem = bpkr.Problem(kernels, Y, heads=(1,), width=1000, temperature=0.0)
+    solution = problem.solve()
+    with pytest.raises(ValueError, match="rounding of the kernels decides f") as error:
+        solution.predict(kernels)
+    assert solution.reason == f"converged, but {error.value}"

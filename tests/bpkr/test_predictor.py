@@ -52,6 +52,36 @@ def test_prediction_is_the_conditional_gaussian(data):
     assert np.abs(found.variance - np.diag(covariance)).max() < 1e-10
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("r, T", [(1e4, 1e-8), (1e6, 1e-8), (1e6, 1e-3), (1, 1e-14)])
+def test_variances_at_the_training_inputs_are_not_lost_in_those_of_the_prior(
+    r, T, outputs
+):
+    """By QR of the features of K, of which 0 <= variance <= T is a consequence."""
+    draw = np.random.default_rng(3)
+    xi = draw.normal(size=(40, 5, 2))
+    xi[:, 0] *= r
+    xi = jnp.asarray(xi)
+    Y = np.sign(draw.normal(size=(40, outputs))[:, : None if outputs > 1 else 1])
+    root = draw.normal(size=(2 * outputs, 2 * outputs))
+    problem = posed(xi, Y, heads=(2,), temperature=T)
+    found = np.asarray(problem.theory(root @ root.T).predict(xi).variance)
+    by_output = root.reshape(2, outputs, -1) / np.sqrt(5 * 2)
+    features = np.einsum("pia,akb->pkib", xi, by_output).reshape(40 * outputs, -1)
+    noise = np.sqrt(T) * np.eye(features.shape[1])
+    R = np.linalg.qr(np.concatenate([features, noise]), mode="r")
+    exact = T * (np.linalg.solve(R.T, features.T) ** 2).sum(axis=0)
+    assert (found >= 0).all() and (found <= T * (1 + 1e-6)).all()
+    # Rounding of K beside its smaller values: 1e-16 r^2 at most, and its square here.
+    np.testing.assert_allclose(found.ravel(), exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e160, 1e-160])
+def test_inputs_whose_kernels_are_no_numbers_are_refused(data, size):
+    with pytest.raises(ValueError, match="xi: its largest value must be from 1e-70 to"):
+        posed(size * data[0], data[1])
+
+
 def test_outputs_without_correlation_are_separate_networks(data):
     """U = U_1 x 1: every output is predicted by its own labels alone."""
     xi, y, test = data
