@@ -65,6 +65,13 @@ CYCLE_RESULTS = Words(
     "the orbit became infinite or not a number",
 )
 CYCLE, SHORTER, NOT_CONVERGED, NOT_FINITE = range(len(CYCLE_RESULTS))
+COMPLETENESS = Words(
+    "nothing shows that a cycle is missing", "may be incomplete", "not known"
+)
+NONE_MISSING, INCOMPLETE, NOT_KNOWN = range(len(COMPLETENESS))
+SIGMAS = 3.0  # standard errors below which an exponent has no sign
+ROUNDS, STAYS = 8, 2  # further searches at most, and without a new cycle
+NEIGHBOURS = 8  # points of cycles between which further starts lie
 
 _ROWS = (
     Variable("cycles", "period", "number of cycles", symbol="M_p", value="counts"),
@@ -113,7 +120,18 @@ _ROWS = (
         line=False,
     ),
 )
-VARIABLES = Variables(*(row._replace(group="") for row in _ROWS))
+_CHECKS = (
+    Variable("completeness", "", "list", flags=COMPLETENESS),
+    Variable(
+        "index_sum",
+        "period",
+        "sum of the indices of points that return",
+        symbol="L_p",
+        value="index_sums",
+    ),
+    Variable("stayed", "", "last searches, from more starts, without a new cycle"),
+)
+VARIABLES = Variables(*(row._replace(group="") for row in _ROWS), *_CHECKS)
 
 
 class UnstableCycles(eqx.Module):
@@ -127,11 +145,13 @@ class UnstableCycles(eqx.Module):
             where the map sends a direction to zero, NaN where rounding hides it.
         stderr: what rounding does to them.
         signs: of the multipliers; 0 of a complex pair.
-        hits: starts that ended in the cycle: where all have many, few are missing.
+        hits: starts that ended in the cycle.
         distance: of the point of the cycle that is farthest from the orbit, relative to
             the size of the attractor; small for cycles in the attractor.
         outcomes: starts of every period 1, 2, ... by how they ended, in the order of
             `CYCLE_RESULTS`.
+        stayed: how many searches at the end found no new cycle, each from twice as many
+            starts as the one before; None where there was one search.
         unit: what a step is.
     """
 
@@ -143,9 +163,10 @@ class UnstableCycles(eqx.Module):
     hits: Int[np.ndarray, " n"]
     distance: Float[np.ndarray, " n"]
     outcomes: Int[np.ndarray, "periods results"]
+    stayed: int | None = None
     unit: str = eqx.field(static=True, default=STEP)
 
-    _shown = _ROWS
+    _shown = _ROWS + _CHECKS
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     @property
@@ -162,6 +183,63 @@ class UnstableCycles(eqx.Module):
     def counts(self) -> Int[np.ndarray, " periods"]:
         """Number of cycles of each period."""
         return np.bincount(self.length, minlength=len(self.outcomes) + 1)[1:]
+
+    @property
+    def index_sums(self) -> Float[np.ndarray, " periods"]:
+        """Sum of sign det(1 - DF^n) over the points that return after n = 1, 2, ...
+
+        NaN where a sign is not known: there must be a contracting exponent or all of
+        them, and none within three standard errors of zero.
+        """
+        expands = self.exponents > 0
+        real, left = expands & (self.signs != 0), expands & (self.signs < 0)
+        marginal = np.abs(self.exponents) <= SIGMAS * self.stderr
+        every = self.exponents.shape[1] == self.points.shape[2]
+        ends = (self.exponents < 0).any(axis=1) | (
+            every & ~np.isnan(self.exponents).any(axis=1)
+        )
+        pairs = np.sum(expands & (self.signs == 0), axis=1) % 2 == 0
+        known = ends & pairs & ~marginal.any(axis=1)
+        even, odd = (1.0 - 2 * (np.sum(x, axis=1) % 2) for x in (real, real & ~left))
+        turns, rest = np.divmod(self.periods[:, None], self.length)
+        index = np.where(known, np.where(turns % 2, odd, even), np.nan)
+        return np.where(rest == 0, self.length * index, 0.0).sum(axis=1)
+
+    @property
+    def completeness(self) -> int:
+        """Index into `COMPLETENESS`: whether one number is the sum at all periods."""
+        sums = self.index_sums
+        if self.stayed == 0 or (np.abs(sums - sums[0]) > 0).any():
+            return INCOMPLETE
+        return NONE_MISSING if np.isfinite(sums).all() and len(sums) > 1 else NOT_KNOWN
+
+    def explain(self) -> str:
+        """What speaks for a complete list or against it, in a sentence or two."""
+        sums = self.index_sums
+        other = np.append(np.flatnonzero(sums != sums[0]), 0)[0]
+        if not (np.isfinite(sums).all() and len(sums) > 1):
+            told = (
+                "Indices do not tell whether a cycle is missing: they need two periods "
+                "and exponents whose signs are known, down to a negative one."
+            )
+        elif other:
+            told = (
+                f"The indices of points that return after {1 + other} steps sum to "
+                f"{sums[other]:g}, those of fixed points to {sums[0]:g}: cycles are "
+                "missing, unless the map is torn, or stretches a circle or a torus or "
+                "turns the plane over itself."
+            )
+        else:
+            told = (
+                f"The indices of points that return after n steps sum to {sums[0]:g} "
+                "at every n, as those of a complete list do."
+            )
+        if self.stayed is None:
+            return told
+        last = (
+            f"the last {self.stayed} found none" if self.stayed else "the last did too"
+        )
+        return f"{told} Further searches were made for more cycles; {last}."
 
     def where(self, chosen: np.ndarray) -> "UnstableCycles":
         """Some of the cycles.
@@ -194,11 +272,20 @@ def unstable_cycles(
     starts: int = 1000,
     exponents: int | None = None,
     near: Float[ArrayLike, "d n"] | None = None,
+    until_complete: bool = False,
 ) -> UnstableCycles:
     """All cycles of a map up to a period, by recurrences and stabilised flows.
 
-    Where the number of cycles is not known, `hits` say how complete a list is: a
-    cycle that is missing was hit by no start, and others like it by few.
+    Whether one is missing is told by their indices (`explain`).  The signs of
+    det(1 - DF^n), summed over the points that return after n steps, give the Lefschetz
+    number of F^n.  It is 1 at every n where a continuous map takes a ball into itself,
+    0 for horseshoes as Henon's, and one number wherever the region of the cycles is not
+    stretched over itself by F as a circle, a torus or the plane by z^2 + c are; maps
+    that are torn have none.
+    A cycle of p steps that is missing changes it by p, and so does any odd number of
+    them.  Not seen are two of opposite index (a pair that is born in a fold, say), and
+    a missing fixed point that changes all sums alike.  `hits` tell less: starts that
+    are neighbours end alike.
 
     Args:
         system: a `System`, or its step: state -> state, or with parameters
@@ -213,6 +300,9 @@ def unstable_cycles(
         exponents: how many leading exponents of each; all when omitted.
         near: coordinates of further starts, in the region of cycles that no orbit
             comes near; needed where the orbit escapes.
+        until_complete: whether the search goes on between the points of the cycles so
+            far, each time from twice as many starts, until it finds no more and indices
+            sum to one number, or finds no more twice in a row, at most eight times.
 
     Returns:
         `UnstableCycles`; periods without cycles have none.
@@ -243,8 +333,11 @@ def unstable_cycles(
     )
     for p in range(1, period + 1):
         search.take(p, search.recurrences(p, starts))
-        search.take(p, search.stabilised(p))
-    return search.cycles(frame_size(search.map, state, exponents))
+        search.take(p, search.stabilised(p, search.first))
+    k = frame_size(search.map, state, exponents)
+    if until_complete:
+        search.go_on(max(starts // SPREAD, 1), k)
+    return search.cycles(k)
 
 
 class _Search:
@@ -279,6 +372,7 @@ class _Search:
             _Orbits(self.size, self.weights, p) for p in range(period + 1)
         ]
         self.outcomes = np.zeros((period, len(CYCLE_RESULTS)), int)
+        self.stayed: int | None = None
 
     def recurrences(self, p: int, most: int) -> Float[np.ndarray, "n p d"]:
         """Pieces of p steps whose ends are closest."""
@@ -288,11 +382,33 @@ class _Search:
         starts = np.argsort(gaps, kind="stable")[:most]
         return self.orbit[starts[:, None] + np.arange(p)]
 
-    def stabilised(self, p: int) -> Float[np.ndarray, "n p d"]:
+    def go_on(self, starts: int, k: int) -> None:
+        """Further searches, each from twice as many starts, until none is found."""
+        rng, self.stayed = np.random.default_rng(0), 0
+        for doubled in range(ROUNDS):
+            before = [len(x.hits) for x in self.known]
+            points = [x.points.reshape(-1, self.dimension) for x in self.known[1:]]
+            pool = np.concatenate(points) / self.size
+            pool = pool if len(pool) > 1 else self.first / self.size
+            ends = rng.integers(len(pool), size=starts * 2**doubled)
+            others = KDTree(pool).query(pool[ends], k=min(NEIGHBOURS, len(pool)))[1]
+            others = rng.permuted(others.reshape(len(ends), -1), axis=1)[:, 0]
+            share = rng.uniform(size=(len(ends), 1))
+            between = pool[ends] + share * (pool[others] - pool[ends])
+            for p in range(1, self.longest + 1):
+                self.take(p, self.stabilised(p, between * self.size))
+            same = [len(x.hits) for x in self.known] == before
+            self.stayed = self.stayed + 1 if same else 0
+            if self.stayed == STAYS:
+                break
+            if self.stayed and self.cycles(k).completeness == NONE_MISSING:
+                break
+
+    def stabilised(self, p: int, seeds) -> Float[np.ndarray, "n p d"]:
         """Pieces of p steps from the ends of stabilised flows."""
         shorter = [x.points for q, x in enumerate(self.known) if q and p % q]
         seeds = np.concatenate(
-            [self.first, *(x.reshape(-1, self.dimension) for x in shorter)]
+            [seeds, *(x.reshape(-1, self.dimension) for x in shorter)]
         )
         directions = min(self.dimension, SIGNED)
         signs = np.array(list(itertools.product((1.0, -1.0), repeat=directions)))
@@ -351,6 +467,7 @@ class _Search:
             hits=hits,
             distance=self._distance(points),
             outcomes=self.outcomes,
+            stayed=self.stayed,
             unit=self.unit,
         )
 

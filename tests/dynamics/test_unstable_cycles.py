@@ -1,11 +1,19 @@
 """Unstable cycles: complete where their number is known, once each; multipliers."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from statmech_attn import dynamics
 from statmech_attn.dynamics import unstable_cycles
+from statmech_attn.dynamics.unstable_cycles import (
+    COMPLETENESS,
+    INCOMPLETE,
+    NONE_MISSING,
+    NOT_KNOWN,
+)
 
 
 CAT = np.array([[2, 1], [1, 1]])
@@ -54,8 +62,47 @@ def test_all_cycles_of_the_logistic_map_once_each(of_logistic):
     expected = np.where(zero, np.log(4), np.log(2))
     # ln|f'| at points next to 1/2, where rounding is divided by 1 - 2 x.
     assert of_logistic.exponents[:, 0] == pytest.approx(expected, abs=1e-11)
+    assert of_logistic.index_sums.tolist() == [0.0] * 9  # slopes of f^p alternate
     folds = np.sum(of_logistic.points[..., 0] > 0.5, axis=1)
     assert of_logistic.signs[:, 0].tolist() == (1 - 2 * (folds % 2)).tolist()
+
+
+def test_a_cycle_that_is_missing_is_told_by_indices(of_logistic):
+    """It changes the sum at its own period by as much; a fixed point changes all."""
+    assert of_logistic.completeness == NONE_MISSING
+    for i in np.flatnonzero(of_logistic.length > 1):
+        others = of_logistic.where(np.arange(len(of_logistic.length)) != i)
+        p = of_logistic.length[i]
+        sums = others.index_sums
+        assert not sums[: p - 1].any() and abs(sums[p - 1]) == p
+        assert f"after {p} steps sum to {sums[p - 1]:g}, " in others.explain()
+        assert COMPLETENESS[others.completeness] == "may be incomplete"
+        assert "may be incomplete" in repr(others)
+
+
+def test_indices_need_signs_of_exponents(of_logistic):
+    marginal = dataclasses.replace(of_logistic, stderr=of_logistic.exponents)
+    assert marginal.completeness == NOT_KNOWN and "do not tell" in repr(marginal)
+    plane = np.repeat(of_logistic.points, 2, axis=2)  # a second exponent is not known
+    assert dataclasses.replace(of_logistic, points=plane).completeness == NOT_KNOWN
+    going = dataclasses.replace(of_logistic, stayed=0)
+    assert going.completeness == INCOMPLETE and "the last did too" in going.explain()
+
+
+@pytest.mark.slow
+def test_a_search_goes_on_until_a_horseshoe_is_complete():
+    """Of 30 cycles of 8 steps one is not found from 10 × 10 points."""
+    side = np.linspace(-0.8, 0.8, 10)
+    near = np.stack(np.meshgrid(side, side)).reshape(2, -1)
+    horseshoe = lambda x: jnp.stack([1 - 6 * x[0] ** 2 - x[1], x[0]])
+    how = dict(period=8, transient=0, near=near)
+    start = jnp.array([0.1, 0.2])
+    short = unstable_cycles(horseshoe, start, **how)
+    assert short.counts[-1] == 29 and short.completeness == INCOMPLETE
+    assert short.index_sums.tolist() == [0, 0, 0, 0, 0, 0, 0, 8]
+    whole = unstable_cycles(horseshoe, start, **how, until_complete=True)
+    assert whole.counts.tolist() == prime([2**p for p in range(1, 9)])
+    assert whole.completeness == NONE_MISSING and whole.stayed >= 1
 
 
 @pytest.mark.slow
@@ -69,6 +116,9 @@ def test_all_cycles_of_a_cat_map():
     expected = np.tile([largest, -largest], (len(cycles.length), 1))
     assert cycles.exponents == pytest.approx(expected, abs=1e-13)
     assert (cycles.signs == 1).all()
+    # Lefschetz's number of a torus, det(1 - A^p): not one, and all cycles are there.
+    assert cycles.index_sums.tolist() == [-n for n in points]
+    assert "stretches a circle or a torus" in cycles.explain()
 
 
 @pytest.mark.slow
@@ -80,6 +130,8 @@ def test_cycles_of_henon_as_many_as_sequences_of_symbols_give():
     assert inside.counts.tolist() == HENON
     assert len(cycles.length) == len(inside.length) + 1
     assert cycles.hits.min() > 20
+    assert cycles.index_sums.tolist() == [0.0] * 13  # 1 inside, -1 outside
+    assert inside.index_sums.tolist() == [1.0] * 13
     total = cycles.exponents.sum(axis=1)
     assert total == pytest.approx(np.full(len(total), np.log(0.3)), abs=1e-14)
 
@@ -91,6 +143,7 @@ def test_cycles_of_a_repeller_need_starts_near_it():
         *escaping, period=9, transient=0, near=np.linspace(0, 1, 8)[None]
     )
     assert cycles.counts.tolist() == prime([2**p for p in range(1, 10)])
+    assert cycles.completeness == NONE_MISSING and not cycles.index_sums.any()
     with pytest.raises(ValueError, match="the orbit escapes"):
         unstable_cycles(*escaping, period=9)
 
