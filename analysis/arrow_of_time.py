@@ -4,7 +4,8 @@
 
 writes arrow_of_time.png (the published scan and its zoom, over the largest exponent)
 and arrow_of_time_more.png (the onset with the prediction of the normal form, a plane,
-five positional bits, copied spins), and prints what their captions say.  It takes some
+five positional bits, copied spins), and prints what their captions say, and how much of
+the time sampled spins go round the cycle of the map at beta = 2.5.  It takes some
 minutes.  `--smoke` draws few points.
 """
 
@@ -16,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech_attn import dmft, dynamics
+from statmech_attn import dmft, dynamics, montecarlo
 from statmech_attn.dynamics import continuation, diagrams, PHASES
 from statmech_attn.plotting import sheets, style
 
@@ -31,6 +32,10 @@ PRESETS = {
     "poclopez-pe5": "five, $C = 32$",
 }
 SMALL = 1e-3, 2e-3  # amplitudes that stand for vanishing ones
+AT, CYCLE = 2.5, 96  # beta where the map has a cycle inside chaos, and its tokens
+SPINS = 10**4, 10**6, 10**7, 10**8  # of a class
+NEAR, FAR = 0.2, 0.5  # of a turn from the cycle, in all class means
+FIRST = 12  # turns that runs need to forget their start on the cycle
 
 
 class Sizes(NamedTuple):
@@ -41,6 +46,8 @@ class Sizes(NamedTuple):
     line: int = 151
     tokens: int = 20_000
     tokens_of_plane: int = 4000
+    turns: int = 192
+    runs: int = 64
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -49,10 +56,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--smoke", action="store_true", help="few points, for tests")
     options = parser.parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
-    sizes = Sizes(5, 4, 5, 320, 160) if options.smoke else Sizes()
+    sizes = Sizes(5, 4, 5, 320, 160, 13, 2) if options.smoke else Sizes()
     model = published("poclopez-pe2")
     scans = [scan(model, span, sizes) for span in (WHOLE, ZOOM)]
     tell_extremes(scans[0])
+    for spins in SPINS:
+        tell_turns(spins, *turns(model, spins, sizes))
     pictures = {
         "arrow_of_time.png": draw_scans(scans),
         "arrow_of_time_more.png": draw_more(model, sizes),
@@ -136,6 +145,69 @@ def draw_scans(scans):
     sheet.legend()
     sheet.letters()
     return sheet.figure
+
+
+def turns(model: Model, spins: int, sizes: Sizes):
+    """Rates of turns of 96 tokens of sampled spins, and how far each is from the cycle.
+
+    Returns:
+        Rates and distances (turns, runs).  The distance of a turn is the largest of all
+        class means of its tokens from those of the cycle, which begins where it is
+        nearest, at the same clock.
+    """
+    net = model.net
+    params = dmft.parameters(AT, model.file.gamma, model.file.epsilon)
+    start = dmft.advance(net, params, model.start(params), 2 * sizes.tokens)
+    classes = np.linalg.inv(net.weighted[0])
+    means = lambda overlaps: jnp.einsum("sa,ta...->ts...", classes, overlaps)
+    cycle = np.asarray(
+        means(dmft.trajectory(net, params, start, steps=CYCLE)[1].m_o_se)
+    )
+    sampled = montecarlo.simulate(
+        net,
+        model.file.patterns,
+        params,
+        start,
+        n_spins=spins * net.n_classes,
+        runs=sizes.runs,
+        steps=sizes.turns * CYCLE + net.context,
+        key=jax.random.key(spins),
+        stored=sizes.runs,
+    )
+    tokens = means(sampled.sample.m_o_se)
+    wide = lambda x: jnp.repeat(x[..., None], sizes.runs, -1) if x.ndim else x
+    state = jax.tree.map(wide, start)
+    read = lambda carry, means: dmft.read_token(net, params, *carry, means)
+    rates = jax.lax.scan(read, (state, dmft.no_past(net, state)), tokens)[1]
+    rates = rates[net.context :].reshape(sizes.turns, CYCLE, sizes.runs)
+    seen = np.asarray(tokens)[: -net.context].reshape(
+        *rates.shape[:2], *tokens.shape[1:]
+    )
+    distances = np.full((sizes.turns, sizes.runs), np.inf)
+    for first in range(0, CYCLE, net.context):
+        away = np.abs(seen - np.roll(cycle, -first, axis=0)[..., None]).max((1, 2))
+        distances = np.minimum(distances, away)
+    return np.asarray(rates).mean(axis=1)[FIRST:], distances[FIRST:]
+
+
+def tell_turns(spins: int, rates, distances) -> None:
+    """Averages over turns near the cycle and over the others; errors over runs."""
+
+    def average(values, chosen) -> str:
+        if not chosen.any():
+            return "none"
+        mean = values[chosen].mean()
+        per_run = ((values - mean) * chosen).sum(axis=0) / chosen.mean(axis=0).mean()
+        error = per_run.std(ddof=1) / len(values) / len(per_run) ** 0.5
+        return f"{mean:.5f} +- {error:.5f}"
+
+    near, every = distances < NEAR, np.ones(rates.shape, bool)
+    print(
+        f"beta = {AT}, {spins:.0e} spins of a class: rate {average(rates, every)}; a "
+        f"share {average(near * 1.0, every)} of {rates.size} turns is within {NEAR} of "
+        f"the cycle, rate {average(rates, near)}, of others {average(rates, ~near)}; "
+        f"{np.sum(distances > FAR)} turns are beyond {FAR}"
+    )
 
 
 class Onset(NamedTuple):
