@@ -100,10 +100,9 @@ plotting.agreement(agreement)
 #   together, chance crosses it with a probability of :math:`10^{-3}`.
 # * Linear-noise theory holds as long as fluctuations change the attention scores
 #   little.  Attention multiplies overlaps by :math:`\gamma = 127` before its softmax,
-#   so that this ends after two to eight tokens at :math:`\beta = 1.4` (second table).
-#   Compared are the steps before an upper bound of that change, the dotted line above,
-#   reaches the limit.  With :math:`3\cdot10^5` spins it does so at the first token:
-#   this size is in the first figure only.
+#   so that this ends after two to eight tokens at :math:`\beta = 1.4` (second table,
+#   and the dotted line above).  The verdict rests on the tokens before (column
+#   *tokens*), and at the largest size alone where a difference there may be its bias.
 # * The spread falls like :math:`N^{-1/2}`; its exponent has an error, and a deviation
 #   beyond it would be reported as ``spread_differs``.
 # * A difference that is significant at finite :math:`N` and falls like :math:`1/N` is

@@ -11,16 +11,11 @@ from statmech_attn.cli.tables import (
     titled,
     with_error,
 )
+from statmech_attn.comparison import least_spins, SPREAD_LIMIT
 from statmech_attn.dmft import OBSERVABLES, SCORE_LIMIT
 from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.labels import counted, plural, rate, unit_of
 from statmech_attn.statistics import threshold
-
-
-WHAT_HOLDS = (
-    "while the spread of the attention scores, γ included, stays below "
-    f"{SCORE_LIMIT:g}; predicted variances are off by a part of the order of its square"
-)
 
 
 def _phases(dataset: xr.Dataset) -> Content:
@@ -205,28 +200,55 @@ def _lifetime(value: xr.Dataset) -> str:
 
 def _noise(dataset: xr.Dataset) -> Content:
     """The least N for which the linear noise of the first steps holds."""
-    score = np.maximum.accumulate(dataset.score_noise_std.values, axis=1)
-    steps = [n for n in (10, 100, 1000) if n < score.shape[1]] + [score.shape[1]]
+    least = least_spins(dataset).values
+    steps = [n for n in (10, 100, 1000) if n < least.shape[1]] + [least.shape[1]]
     table = titled(
         "linear noise holds for N above", ("beta", *map("{} steps".format, steps))
     )
-    least = (score[:, np.array(steps) - 1] / SCORE_LIMIT) ** 2
+    least = least[:, np.array(steps) - 1]
     for beta, row in list(zip(dataset.beta.values, least, strict=True))[:SHOWN]:
         table.add_row(f"{beta:.6g}", *(f"{N:.2g}" for N in row))
     yield table
-    yield WHAT_HOLDS
+    yield _what_holds("score_noise_std" in dataset)
+
+
+def _what_holds(exact: bool) -> str:
+    """How the linear regime is defined, by the scores' spread or by its bound."""
+    bound = "" if exact else ", at most γ √(2M) times that of the overlaps,"
+    return (
+        f"while the spread of the attention scores, γ included,{bound} stays below "
+        f"{SCORE_LIMIT:g} and that of the overlaps below {SPREAD_LIMIT:g}; predicted "
+        "variances are off by a part of the order of the square of the scores' spread"
+    )
 
 
 def _noise_of_sizes(dataset: xr.Dataset) -> Content:
-    """Steps for which the linear noise holds, for every beta and N."""
-    spread = dataset.score_spread.transpose("beta", "n_spins", "time").values
-    holds = np.maximum.accumulate(spread, axis=-1) <= SCORE_LIMIT
+    """Steps for which the linear noise holds, for every beta and N, and the N for all.
+
+    In words where no N is large enough for any step, or one alone for the last ones.
+    """
     sizes = [f"N = {N:g}" for N in dataset.n_spins.values]
-    table = titled("steps for which linear noise holds", ("beta", *sizes))
-    for beta, row in list(zip(dataset.beta.values, holds.sum(-1), strict=True))[:SHOWN]:
-        table.add_row(f"{beta:.6g}", *(f"{n} of {spread.shape[-1]}" for n in row))
+    table = titled("steps for which linear noise holds", ("beta", *sizes, "all: N ≥"))
+    count, steps = dataset.linear.sum("time"), dataset.sizes["time"]
+    anywhere = dataset.linear.any("n_spins")
+    for i, beta in enumerate(dataset.beta.values[:SHOWN]):
+        row = (f"{int(n)} of {steps}" for n in count.isel(beta=i))
+        table.add_row(f"{beta:.6g}", *row, f"{dataset.least_spins[i, -1]:.2g}")
     yield table
-    yield WHAT_HOLDS
+    yield _what_holds("score_spread" in dataset)
+    for i, beta in enumerate(dataset.beta.values[:SHOWN]):
+        judged, alone = (int(x[i].sum()) for x in (dataset.judged, anywhere))
+        if not alone:
+            yield (
+                f"beta = {beta:.6g}: nothing is compared; the first token would be "
+                f"from N = {dataset.least_spins[i, 0]:.2g} on"
+            )
+        elif judged < alone:
+            yield (
+                f"beta = {beta:.6g}: from token {judged + 1} to {alone} one N alone is "
+                "in the linear regime, where a difference may be its bias; another N "
+                f"from {dataset.least_spins[i, alone - 1]:.2g} on would tell"
+            )
 
 
 def _hysteresis(dataset: xr.Dataset) -> Content:
@@ -265,7 +287,8 @@ def _by_sign_alone(differ: np.ndarray) -> str:
 
 def _comparison(dataset: xr.Dataset) -> Content:
     """Per beta: verdict, largest difference in standard errors, exponents in N."""
-    columns = ("beta", "verdict", "compared", "largest |z|", "spread ~ N^", "bias ~ N^")
+    columns = "beta", "verdict", "tokens", "compared", "largest |z|"
+    columns = *columns, "spread ~ N^", "bias ~ N^"
     table = titled("theory against simulation", columns)
     names = dataset.verdict.attrs["flag_meanings"].split()
     for i, beta in enumerate(dataset.beta.values):
@@ -273,19 +296,21 @@ def _comparison(dataset: xr.Dataset) -> Content:
         table.add_row(
             f"{beta:.6g}",
             names[int(at_beta.verdict)].replace("_", " "),
+            f"{int(at_beta.judged.sum())} of {at_beta.sizes['time']}",
             str(int(at_beta.comparisons.sum())),
             formatted(at_beta.largest_z.max(), ".2f"),
             _exponent(at_beta, "A_spread"),
             _exponent(at_beta, "A_bias"),
         )
     yield table
-    yield (
-        f"with this many comparisons |z| up to {float(dataset.threshold):.2f} is "
-        "consistent with chance, and an exponent of the spread up to "
-        f"{float(dataset.slope_threshold):.2f} errors from -1/2; exponents are fitted "
-        "to the steps in the linear regime of every N that has any; a bias falls like "
-        "N^-1"
-    )
+    if dataset.comparisons.any():
+        yield (
+            f"with this many comparisons |z| up to {float(dataset.threshold):.2f} is "
+            "consistent with chance, and an exponent of the spread up to "
+            f"{float(dataset.slope_threshold):.2f} errors from -1/2; exponents are "
+            "fitted to the steps in the linear regime of every N that has any; a bias "
+            "falls like N^-1"
+        )
     if "smallest_error" in dataset:
         for name, smallest in zip(dataset.parameter.values, dataset.smallest_error.T):
             if np.isfinite(float(least := smallest.min())):
@@ -300,8 +325,7 @@ def _comparison(dataset: xr.Dataset) -> Content:
             "which errors would have been found is not known: the theory's file has no "
             "derivatives; run it again"
         )
-    if "score_spread" in dataset:
-        yield from _noise_of_sizes(dataset)
+    yield from _noise_of_sizes(dataset)
     if "entropy_production_verdict" in dataset:
         yield from _produced(dataset)
 
@@ -355,7 +379,8 @@ FINITE_SIZE = Summary(
 CONTINUATION = Summary(_continuation, "branch_* special_* degenerate_* {free} {second}")
 COMPARISON = Summary(
     _comparison,
-    "verdict largest_z comparisons threshold slope_threshold A_*_slope* score_spread "
-    "smallest_error parameter beta n_spins entropy_production_*",
+    "verdict judged linear least_spins largest_z comparisons threshold "
+    "slope_threshold A_*_slope* score_spread smallest_error parameter beta n_spins "
+    "entropy_production_*",
 )
-TRAJECTORY = Summary(_noise, "score_noise_std beta", needs="score_noise_std")
+TRAJECTORY = Summary(_noise, "*_noise_std beta gamma", needs="m_o_se_noise_std")

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     )
     from statmech_attn.comparison.posteriors import sampled_by as sampled_by
     from statmech_attn.comparison.trajectories import (
-        LOGIT_LIMIT as LOGIT_LIMIT,
+        least_spins as least_spins,
+        SPREAD_LIMIT as SPREAD_LIMIT,
         VERDICTS as VERDICTS,
     )
 

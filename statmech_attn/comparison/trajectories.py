@@ -7,10 +7,9 @@ N -> infinity where several N are at hand.  Steps are compared before the predic
 horizon, ln N / (2 lambda_1) or where the predicted spread of A or m^o reaches
 `SPREAD_LIMIT`; past it two trajectories of one law differ, and only stationary
 averages are compared.  Verdict and exponents use the steps where the series in 1/N has
-begun: `linear`, where the spread of the attention's logits, at most
-$\gamma \sqrt{2M} \sigma$ with sigma the largest spread of m^o, is below `LOGIT_LIMIT`.
-`score_spread` is the spread itself, where the theory's file has it: predicted variances
-are off by a part of the order of its square.
+begun: `linear`, from N = `least_spins` on, where the spread of the attention's scores
+is below `SCORE_LIMIT`.  It is `score_noise_std` of the theory's file, or where this has
+none its bound $\gamma \sqrt{2M} \sigma$, with sigma the largest spread of m^o.
 
 Spreads are compared where they stand above the rounding of doubles (`smallest_spread`);
 a saturated token fluctuates less than that.  The exponent of the spread is fitted to
@@ -33,6 +32,7 @@ from statmech_attn.dmft import (
     OBSERVABLES,
     predictability_horizon,
     PRODUCTION,
+    SCORE_LIMIT,
 )
 from statmech_attn.dynamics.diagrams import listed_parameters
 from statmech_attn.labels import Variable, Variables
@@ -51,8 +51,8 @@ from statmech_attn.statistics import (
 )
 
 
+SCORE = "score_noise_std"
 SPREAD_LIMIT = 0.1  # of overlaps, which lie in [-1, 1]
-LOGIT_LIMIT = 0.3  # the third correction to a mean is then below 1e-3 of the spread
 BLOCKS = 20  # of the theory's time average
 VERDICTS = (*irreversibility.VERDICTS, "spread_differs", "cannot_tell")
 AGREED = ("agrees", "bias_only")  # said only where something would have been seen
@@ -80,11 +80,16 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
             the comparison needs.
     """
     theory, simulation = _match(theory, simulation)
-    compared, linear = _compared(theory, simulation)
+    compared = _compared(theory, simulation)
+    in_time = theory.isel(time=slice(compared.sizes["time"]))
+    in_time = in_time.assign_coords(time=compared.time)
+    least = least_spins(in_time)
+    linear = (compared & (simulation.n_spins >= least)).transpose(*compared.dims)
     runs = int(simulation.attrs["runs"])
     result: dict[str, Any] = {"compared": compared, "linear": linear}
-    if "score_noise_std" in theory:
-        score = theory.score_noise_std.isel(time=slice(compared.sizes["time"]))
+    result["least_spins"] = least
+    if SCORE in theory:
+        score = in_time[SCORE]
         spread = score / np.sqrt(simulation.n_spins)
         result["score_spread"] = spread.transpose(*compared.dims)
     for name in _observables(theory):
@@ -165,15 +170,29 @@ def _same_number(name: str, theory: xr.DataArray, simulation: xr.DataArray) -> N
         )
 
 
-def _compared(theory, simulation) -> tuple[xr.DataArray, xr.DataArray]:
-    """Steps before the horizon, and in the linear regime: (n_spins, beta, time)."""
+def least_spins(theory: xr.Dataset) -> xr.DataArray:
+    """N from which all steps up to each are in the linear regime: (..., time).
+
+    Args:
+        theory: a trajectory with its noise, of any batch.
+    """
+    overlap = theory.m_o_se_noise_std.max("pattern")
+    bound = abs(theory.gamma) * np.sqrt(2 * theory.sizes["pattern"]) * overlap
+    score = theory[SCORE] if SCORE in theory else bound
+    larger = lambda *pair: xr.apply_ufunc(np.maximum, *pair)
+    widest = larger(overlap, theory.A_noise_std.max("pattern"))
+    least = larger(score / SCORE_LIMIT, widest / SPREAD_LIMIT) ** 2
+    least = least.transpose(..., "time")
+    return least.copy(data=np.maximum.accumulate(least.values, axis=-1))
+
+
+def _compared(theory, simulation) -> xr.DataArray:
+    """Steps before the horizon: (n_spins, beta, time)."""
     steps = min(theory.sizes["time"], simulation.sizes["time"])
     largest = lambda v: theory[v].transpose("beta", "time", "pattern").values.max(-1)
     A, m = largest("A_noise_std")[:, :steps], largest("m_o_se_noise_std")[:, :steps]
     n_spins = simulation.n_spins.values
     keep = linear_until(np.maximum(A, m), n_spins, SPREAD_LIMIT)
-    gamma = np.broadcast_to(np.abs(theory.gamma.values), theory.sizes["beta"])
-    logit = gamma[:, None] * np.sqrt(2 * theory.sizes["pattern"]) * m
     if "lyapunov" in theory:
         largest = theory.lyapunov
         largest = largest.isel(exponent=0) if "exponent" in largest.dims else largest
@@ -184,9 +203,7 @@ def _compared(theory, simulation) -> tuple[xr.DataArray, xr.DataArray]:
         "beta": simulation.beta.values,
         "time": np.arange(steps),
     }
-    linear = keep & linear_until(logit, n_spins, LOGIT_LIMIT)
-    dims = ("n_spins", "beta", "time")
-    return xr.DataArray(keep, coords, dims), xr.DataArray(linear, coords, dims)
+    return xr.DataArray(keep, coords, ("n_spins", "beta", "time"))
 
 
 def _stepwise(theory, simulation, name, compared, linear, runs):
@@ -286,7 +303,11 @@ def _stationary(theory, simulation, name):
 
 
 def _judge(dataset, names, runs) -> xr.Dataset:
-    """Thresholds from the number of comparisons, and a verdict for every beta."""
+    """Thresholds from the number of comparisons, and a verdict for every beta.
+
+    Where a single N is in the linear regime a difference may be its bias: if there is
+    one, the verdict rests on the steps that have several N.
+    """
     over = ["pattern", "time"]
     join = lambda kind: xr.concat([dataset[f"{x}_{kind}"] for x in names], "observable")
     z, sizes = join("z").where(dataset.linear), join("limit_sizes")
@@ -294,17 +315,20 @@ def _judge(dataset, names, runs) -> xr.Dataset:
     limit_z = xr.apply_ufunc(in_standard_errors, join("limit"), join("limit_stderr"))
     limit_z = limit_z.where(sizes > 1)
     limit_allowed = threshold(max(int(limit_z.notnull().sum()), 1), runs)
-    exceeds = (abs(z) > allowed).any("n_spins")
-    any_of = lambda x: x.any(["observable", *over]).values
+    of_step = lambda x: x.any(["observable", "pattern"])
+    exceeds = of_step((abs(z) > allowed).any("n_spins"))
+    alone = dataset.linear.sum("n_spins") == 1
+    judged = dataset.linear.any("n_spins") & ~(alone & (exceeds & alone).any("time"))
+    any_of = lambda x: x.any("time").values
     slope_z = _spread_slopes(dataset, names)
     slope_allowed = threshold(max(int(slope_z.notnull().sum()), 1))
     verdict = np.select(
         [
             ~dataset.linear.any(["n_spins", "time"]).values,
-            any_of(abs(limit_z) > limit_allowed),
+            any_of(of_step(abs(limit_z) > limit_allowed)),
             (abs(slope_z) > slope_allowed).any("observable").values,
-            ~any_of(exceeds),
-            any_of(exceeds & (sizes < 2)),
+            ~any_of(judged),
+            ~any_of(exceeds & judged),
         ],
         [
             VERDICTS.index(x)
@@ -312,8 +336,8 @@ def _judge(dataset, names, runs) -> xr.Dataset:
                 "nothing_compared",
                 "differs",
                 "spread_differs",
-                "agrees",
                 "one_n_cannot_tell",
+                "agrees",
             )
         ],
         VERDICTS.index("bias_only"),
@@ -326,6 +350,7 @@ def _judge(dataset, names, runs) -> xr.Dataset:
         largest_limit_z=abs(limit_z).max(["observable", *over]),
         largest_slope_z=abs(slope_z).max("observable"),
         comparisons=z.notnull().sum(["observable", *over]),
+        judged=judged,
         verdict=("beta", verdict.astype(np.int8)),
     )
 
@@ -439,8 +464,15 @@ VARIABLES = Variables(
     ),
     Variable(
         "linear", "n_spins beta time",
-        "step in the linear regime, used for the verdict",
-        "1", "t < t_lin",
+        "step in the linear regime", "1", "t < t_lin", group="",
+    ),
+    Variable(
+        "judged", "beta time", "step that the verdict rests on", "1", "judged",
+        group="",
+    ),
+    Variable(
+        "least_spins", "beta time", "N from which the step is in the linear regime",
+        "1", "N_lin", group="",
     ),
     Variable(
         "score_spread", "n_spins beta time",

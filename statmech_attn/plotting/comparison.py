@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter
 
-from statmech_attn.comparison import LOGIT_LIMIT, VERDICTS
+from statmech_attn.comparison import least_spins, VERDICTS
 from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import unit_of
 from statmech_attn.plotting import notes, sheets, style
@@ -94,7 +94,7 @@ def finite_size(
             band = None if theory is None else theory.sel(beta=beta, pattern=pattern)
             _run_panel(axis, point, band, observable, n, tokens)
             if theory is not None and "gamma" in theory.coords:
-                end = linear_steps(theory.sel(beta=beta), n)
+                end = int((n >= least_spins(theory.sel(beta=beta))).sum())
                 axis.axvline(end, color=style.BLACK, lw=0.9, ls=":", label=LINEAR)
         row[0].set_ylabel(style.overlap(observable, pattern))
         signs = (f"${notes.SYMBOLS[n]} = {float(of_row[n]):g}$" for n in names)
@@ -128,13 +128,6 @@ def _grid(
     for axis in panels[-1]:
         axis.set_xlabel(style.WORDS["time"])
     return sheet, panels
-
-
-def linear_steps(theory: xr.Dataset, n: int) -> int:
-    """Steps of one beta before the spread at N = n moves the softmax's logits much."""
-    spread = theory.m_o_se_noise_std.max("pattern").values / np.sqrt(n)
-    logits = abs(float(theory.gamma)) * np.sqrt(2 * theory.sizes["pattern"]) * spread
-    return int((np.maximum.accumulate(logits) <= LOGIT_LIMIT).sum())
 
 
 def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) -> None:
@@ -194,7 +187,8 @@ def agreement(
 ) -> Figure:
     """Differences in standard errors by beta; spread and bias against N.
 
-    An N without any step in the linear regime, where nothing is compared, is left out.
+    An N without any step in the linear regime, where nothing is compared, is named in
+    the note instead.
     Differences are 1 in sampling errors where there is no bias; the line of slope -1/2
     stands where one was resolved and its exponent fitted.  A file with the entropy
     production has its difference in a fourth panel.
@@ -237,7 +231,10 @@ def agreement(
     sheet.letters()
     runs = f"{int(dataset.attrs['runs'])} runs"
     bars = notes.BARS if produced else ""
-    sheet.note(notes.joined(runs, bars, notes.network(dataset)))
+    common = "(b), (c): tokens in the linear regime of every $N$"
+    left_out = _named("none, and not shown", whole.n_spins[~compared])
+    words = runs, bars, common, left_out, notes.network(dataset)
+    sheet.note(notes.joined(*words))
     return sheet.figure
 
 
@@ -331,7 +328,8 @@ def differences_in_time(
 ) -> Figure:
     """Simulation minus theory in standard errors at every token, and what is allowed.
 
-    Steps outside the linear regime, which the verdict leaves out, are grey.
+    Steps that the verdict leaves out are grey: those outside the linear regime, and at
+    one N alone if there a difference may be a bias.
 
     Args:
         dataset: a result of kind `comparison`; rows are its beta, columns its N.
@@ -350,19 +348,44 @@ def differences_in_time(
             axis.plot(point.time, z, "o", ms=2.2, mew=0, color=style.BLUE)
             for level in (-float(dataset.threshold), float(dataset.threshold)):
                 axis.axhline(level, color=style.BLACK, lw=0.7, ls="--")
-            outside = np.flatnonzero(~point.linear.values)
-            if outside.size:
-                ends = point.time.values[[outside[0], -1]]
-                axis.axvspan(*ends, color=style.PALE, alpha=0.5, lw=0, zorder=0)
+            left_out = ~(point.linear & point.judged).values
+            if left_out.any():
+                axis.axvspan(
+                    left_out.argmax(),
+                    len(z),
+                    color=style.PALE,
+                    alpha=0.5,
+                    lw=0,
+                    zorder=0,
+                )
             axis.set_xlim(0, len(z))
         row[0].set_ylabel(f"$z$ of {style.overlap(observable, pattern)}")
-        verdict = VERDICTS[int(dataset.verdict.sel(beta=beta))]
-        verdict = verdict.replace("_n_", " $N$ ").replace("_", " ")
-        row[0].set_title(rf"$\beta = {beta:g}$: {verdict}", loc="left", pad=2.5)
+        heading = rf"$\beta = {beta:g}$: {_verdict(dataset, beta)}"
+        row[0].set_title(heading, loc="left", pad=2.5)
+    for axis in panels[0]:  # a line above the heading
+        axis.set_title(axis.get_title(loc="right") + "\n", loc="right", pad=2.5)
     sheet.letters()
-    words = "dashed: what chance allows; grey: outside the linear regime"
-    sheet.note(notes.joined(words, notes.network(dataset)))
+    words = (
+        "dashed: what chance allows; grey: left out by the verdict, without dots past "
+        "the horizon"
+    )
+    others = _named("not shown", dataset.n_spins[sizes:])
+    sheet.note(notes.joined(words, others, notes.network(dataset)))
     return sheet.figure
+
+
+def _verdict(dataset: xr.Dataset, beta: float) -> str:
+    """Verdict on one beta, and the tokens that it rests on."""
+    point = dataset.sel(beta=beta)
+    words = VERDICTS[int(point.verdict)].replace("_n_", " $N$ ").replace("_", " ")
+    count = int(point.judged.sum())
+    return f"{words} ({count} of {point.sizes['time']} tokens)" if count else words
+
+
+def _named(words: str, n_spins) -> str:
+    """Numbers of spins of which something is true, where there are any."""
+    names = "$, $".join(map(scientific, n_spins.values))
+    return f"{words}: $N = {names}$" if names else ""
 
 
 def _differences(axis: Axes, dataset: xr.Dataset) -> None:
@@ -445,10 +468,13 @@ def _against_n(axis: Axes, dataset: xr.Dataset, values: xr.DataArray, colours) -
         )
     n = dataset.n_spins.values
     axis.set_xlim(n[0] / 2.5, n[-1] * 2.5)
-    axis.yaxis.set_minor_formatter(NullFormatter())
-    low, high = axis.get_ylim()
-    if high < 100 * low:  # of more decades these have the names
-        style.log_ticks(axis.yaxis)
+    for of_axis, (low, high) in (
+        (axis.xaxis, axis.get_xlim()),
+        (axis.yaxis, axis.get_ylim()),
+    ):
+        of_axis.set_minor_formatter(NullFormatter())
+        if high < 100 * low:  # of more decades these have the names
+            style.log_ticks(of_axis)
 
 
 def scientific(n: float) -> str:

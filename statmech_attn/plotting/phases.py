@@ -34,8 +34,8 @@ CLASS_COLOURS = [
     style.PHASE_COLOURS[phase] for phase in ("periodic", "quasiperiodic", "chaotic")
 ]
 VERDICTS = {
-    diagrams.UNDECIDED: ("o", style.PHASE_COLOURS["undetermined"], "no verdict"),
-    1: ("D", style.BLACK, "they differ"),
+    diagrams.UNDECIDED: ("o", style.PALE, "no verdict"),
+    1: ("D", style.BLACK, "verdicts differ"),
 }
 FINAL = ("final_phase", "final_lyapunov", "final_starts")
 FEW = 0.02  # share of points that may lie beyond the scale of a map, or set none
@@ -218,7 +218,7 @@ def classifier_disagreement(dataset: xr.Dataset, *, axes: PanelAxes = None) -> F
         sheet.axes,
         (np.where(decided, all_evidence, diagrams.UNDECIDED), by_sign, differ),
         (colours, colours, [undecided, "white", differing]),
-        ("all evidence", r"sign of $\lambda_1$", "they differ"),
+        ("all evidence", r"sign of $\lambda_1$", VERDICTS[1][2]),
         strict=False,
     ):
         _strip(axis, dataset[name], codes, shades)
@@ -226,6 +226,8 @@ def classifier_disagreement(dataset: xr.Dataset, *, axes: PanelAxes = None) -> F
         span(axis, dataset, name)
     for i in np.union1d(all_evidence[decided], by_sign[decided]):
         style.patch(sheet.axes[0], diagrams.CLASSES[i], CLASS_COLOURS[i])
+    if not decided.all():
+        style.patch(sheet.axes[0], VERDICTS[diagrams.UNDECIDED][2], undecided)
     _exponents_where(sheet.axes[3], dataset, name, differ)
     sheet.legend(of=slice(3))
     sheet.note(notes.network(dataset))

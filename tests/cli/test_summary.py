@@ -108,6 +108,12 @@ def test_an_exponent_of_the_spread_stands_beside_what_chance_allows():
     }
     found = xr.Dataset(
         {name: ("beta", values) for name, values in numbers.items()}
+        | {
+            "linear": (("n_spins", "beta", "time"), np.ones((1, 1, 2), bool)),
+            "judged": (("beta", "time"), np.ones((1, 2), bool)),
+            "least_spins": (("beta", "time"), [[40.0, 50.0]]),
+            "n_spins": [60],
+        }
         | {"threshold": 5.2, "slope_threshold": 3.9},
         {"beta": [1.4]},
         {"kind": "comparison"},
@@ -189,9 +195,14 @@ def test_linear_noise_holds_for_so_many_spins():
     """Spread of the scores 3 and 30 at N = 1: below 0.3 for N above 100 and 10 000."""
     score = np.full((1, 200), 3.0)
     score[0, 50:60] = 30.0
+    overlap = (("beta", "time", "pattern"), np.full((1, 200, 1), 0.5), LABELS)
     found = xr.Dataset(
-        {"score_noise_std": (("beta", "time"), score, LABELS)},
-        coords={"beta": ("beta", [1.25], LABELS)},
+        {
+            "score_noise_std": (("beta", "time"), score, LABELS),
+            "A_noise_std": overlap,
+            "m_o_se_noise_std": overlap,
+        },
+        coords={"beta": ("beta", [1.25], LABELS), "gamma": 127.0},
         attrs={"kind": "trajectory"},
     )
     *_, columns, row = [*printed(found).splitlines()[:3]]

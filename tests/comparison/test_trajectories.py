@@ -9,7 +9,7 @@ from rich.console import Console
 
 from statmech_attn import layout, plotting
 from statmech_attn.cli.summary import print_summary
-from statmech_attn.comparison import compare, VERDICTS
+from statmech_attn.comparison import compare, least_spins, VERDICTS
 from statmech_attn.comparison.trajectories import smallest_spread
 
 
@@ -58,6 +58,11 @@ def verdicts(dataset):
     return {VERDICTS[code] for code in dataset.verdict.values}
 
 
+def printed(dataset):
+    print_summary(dataset, Console(file=(text := io.StringIO()), width=100))
+    return text.getvalue()
+
+
 def test_a_spread_below_the_rounding_of_doubles_is_not_compared():
     result = compare(*files(saturated=True))
     np.testing.assert_allclose(result.A_spread_slope, -0.5, atol=1e-12)
@@ -92,8 +97,7 @@ def test_one_n_is_compared_without_an_exponent():
     result = compare(theory, simulation.isel(n_spins=[1]))
     assert np.isnan(result.A_spread_slope).all() and np.isnan(result.A_bias_slope).all()
     assert verdicts(result) == {"agrees"}
-    print_summary(result, Console(file=(text := io.StringIO()), width=100))
-    assert "1  agrees" in text.getvalue()
+    assert "1  agrees" in printed(result)
     assert len(plotting.agreement(result).axes) == 3
 
 
@@ -127,8 +131,7 @@ def test_entropy_production_that_differs_at_infinite_n_is_told(differ_by):
     """Ten errors of 3e-7; the verdict on overlaps is another."""
     result = compare(*with_rates(*files(), differ_by))
     assert (abs(result.entropy_production_limit_z) > 5).all()
-    print_summary(result, Console(file=(text := io.StringIO()), width=100))
-    told = text.getvalue().partition("entropy production of map and spins")[2]
+    told = printed(result).partition("entropy production of map and spins")[2]
     assert told.count("differs") == 2
     assert verdicts(result) == {"agrees"}
 
@@ -175,3 +178,75 @@ def test_the_smallest_visible_error_is_that_of_the_sharpest_mean():
     assert verdicts(seen) == {"agrees"}
     blind = compare(theory.assign(by), simulation)
     assert verdicts(blind) == {"cannot_tell"}
+
+
+def growing(score, overlap=SIGMA, gamma=2.0):
+    """Theory whose spreads at N = 1 are those of one step each, and its simulation."""
+    theory, simulation = files()
+    score = np.resize(np.asarray(score, float), STEPS)
+    theory = theory.assign(
+        score_noise_std=(("beta", "time"), np.stack([score, 2 * score]))
+    )
+    theory["m_o_se_noise_std"] += overlap - SIGMA
+    return tuple(x.assign_coords(gamma=gamma) for x in (theory, simulation))
+
+
+def test_the_linear_regime_is_that_of_the_scores_and_of_the_overlaps():
+    """N = (score / 0.3)^2 or (overlap / 0.1)^2, of the largest so far."""
+    theory, simulation = growing([3.0, 30.0, 6.0], overlap=5.0)
+    least = least_spins(theory)
+    np.testing.assert_allclose(least[0, :3], [2500, 10_000, 10_000])
+    np.testing.assert_allclose(least[1, :3], [2500, 40_000, 40_000])
+    # Without the scores, their bound gamma sqrt(2 M) sigma with M = 2: 4 sigma.
+    bound = least_spins(theory.drop_vars("score_noise_std"))
+    np.testing.assert_allclose(bound, (20 / 0.3) ** 2)
+    result = compare(theory, simulation)
+    expected = SIZES[:, None, None] >= result.least_spins.values
+    np.testing.assert_array_equal(result.linear, expected)
+
+
+def test_a_network_of_ones_own_is_compared_or_told_which_n_would_do():
+    """Its bound of the scores is 800 times their spread."""
+    theory, simulation = growing([3.0], gamma=120.0)
+    exact = compare(theory, simulation)
+    assert exact.judged.all() and verdicts(exact) == {"agrees"}
+    assert "the spread of the attention scores, γ included, stays" in printed(exact)
+    nothing = compare(*growing([3e5, 6e5]))
+    assert verdicts(nothing) == {"nothing_compared"}
+    said = printed(nothing)
+    assert "beta = 1: nothing is compared; the first token would be from N = 1e+12" in (
+        said
+    )
+    assert "consistent with chance" not in said and "4e+12" in said
+    bounded = printed(compare(theory.drop_vars("score_noise_std"), simulation))
+    assert "at most γ √(2M) times" in bounded
+
+
+def test_steps_of_one_n_do_not_decide_where_they_may_be_biased():
+    """From step 5 on the largest N alone counts: with and without a difference."""
+    theory, simulation = growing(np.where(np.arange(STEPS) < 5, 3.0, 1e4))
+    largest = dict(n_spins=-1, time=slice(5, None))
+    alike = compare(theory, simulation)
+    assert verdicts(alike) == {"agrees"} and alike.judged.all()
+    simulation["A_mean"][largest] += 10 * simulation.A_stderr[largest]
+    biased = compare(theory, simulation)
+    assert verdicts(biased) == {"agrees"}
+    assert biased.judged.sum("time").values.tolist() == [5, 5]
+    said = printed(biased)
+    assert "5 of 20" in said and "from token 6 to 20 one N alone" in said
+    headings = [
+        axis.get_title(loc="left")
+        for axis in plotting.differences_in_time(biased, sizes=4).axes
+    ]
+    assert sum("agrees (5 of 20 tokens)" in words for words in headings) == 2
+    alone = compare(theory, simulation.isel(n_spins=[-1]))
+    assert verdicts(alone) == {"one_n_cannot_tell"}
+    assert not alone.judged.any("time").isel(beta=0)
+
+
+def test_an_n_that_is_not_drawn_is_named():
+    theory, simulation = growing([31.0])  # 10 678 spins at beta = 1, 42 711 at 2
+    figure = plotting.agreement(compare(theory, simulation))
+    assert "not shown: $N = 10^{4}$" in figure.get_supxlabel()
+    figure = plotting.differences_in_time(compare(theory, simulation), sizes=3)
+    assert "not shown: $N = 10^{10}$" in figure.get_supxlabel()

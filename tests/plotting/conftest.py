@@ -356,6 +356,7 @@ def agreeing(simulation) -> xr.Dataset:
             "A_spread_ratio": like + 1.0,
             "A_bias_slope": ("beta", [-1.0, -1.0]),
             "linear": everywhere,
+            "judged": everywhere.any("n_spins"),
             "threshold": 5.0,
             "limit_threshold": 4.0,
             "largest_z": z.max(["time", "pattern"]),

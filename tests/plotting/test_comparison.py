@@ -130,7 +130,8 @@ def test_differences_stand_under_the_verdict_of_their_temperature(agreeing):
         x.get_title(loc="left") for x in plotting.differences_in_time(agreeing).axes
     ]
     said = [title.partition(": ")[2] for title in titles if ": " in title]
-    assert said == ["agrees", "bias only"]
+    tokens = f"({agreeing.sizes['time']} of {agreeing.sizes['time']} tokens)"
+    assert said == [f"agrees {tokens}", f"bias only {tokens}"]
 
 
 def test_an_n_that_is_compared_nowhere_is_in_no_panel_and_no_legend(agreeing):

@@ -135,15 +135,24 @@ def test_the_strips_differ_exactly_where_the_third_says_so(scan):
 def test_classes_are_named_as_both_classifiers_have_them(scan):
     figure = plotting.classifier_disagreement(scan)
     named = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert named == ["fixed or periodic", "quasiperiodic", "chaotic"]
+    assert named == ["fixed or periodic", "quasiperiodic", "chaotic", "no verdict"]
     labels = [axis.get_ylabel() for axis in figure.axes[:3]]
-    assert labels == ["all evidence", r"sign of $\lambda_1$", "they differ"]
+    assert labels == ["all evidence", r"sign of $\lambda_1$", "verdicts differ"]
+
+
+def test_no_verdict_is_not_drawn_as_a_disagreement(scan):
+    """Pale in every strip, by the share of white in black and grey that it reflects."""
+    for axis in plotting.classifier_disagreement(scan).axes[:3]:
+        colours = axis.collections[0].get_cmap()
+        assert min(colours(0)[:3]) > 0.75  # the code of no verdict
+    assert max(colours(2)[:3]) == 0.0
 
 
 def test_points_that_failed_have_no_verdict(scan):
     failed = scan.assign(failure=("beta", np.ones(5, np.int8)))
     assert (where_they_differ(failed) == -1).all()
-    assert plotting.classifier_disagreement(failed).legends == []
+    (legend,) = plotting.classifier_disagreement(failed).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["no verdict"]
 
 
 def test_a_phase_is_described_with_its_measured_period(scan):
