@@ -27,6 +27,7 @@ SUBJECTS = {
     "users": "docs/users.md, docs/transformer_heads.md",
     "studies/demo": "analysis/demo.py",
     "studies/figures": "scripts of paper_figs/",
+    "studies/figure_script": "paper_figs/script.py",
     "studies/kept_results": "paper_figs/results, images",
     "studies/million_points": "paper_figs/results, the plane",
     "studies/plugins": "docs/plugins.md",
@@ -35,6 +36,7 @@ SUBJECTS = {
     "bpkr/ablation_in_pytorch": "docs/transformer_heads.md",
     "dynamics/block_weights": "layers of PyTorch, docs/systems.md",
     "dynamics/worked_examples": "examples of docs/",
+    "validation/published": "numbers of other packages",
     # what the tests share
     "memory": "tests/memory.py",
     "slow_suite": "tests/slow_suite.py",

@@ -7,7 +7,6 @@ from statmech_attn.validation import (
     exponents,
     geometry,
     irreversibility,
-    peers,
     phases,
 )
 from statmech_attn.validation.rows import Row
@@ -19,7 +18,6 @@ ROWS: tuple[Row, ...] = (
     + geometry.ROWS
     + bifurcations.ROWS
     + irreversibility.ROWS
-    + peers.ROWS
 )
 
 

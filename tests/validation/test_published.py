@@ -1,4 +1,4 @@
-"""Rows on cases that other packages publish with their numbers.
+"""Cases that other packages publish with their numbers.
 
 The numbers are those printed in tests and manuals of ChaosTools, PeriodicOrbits and
 Attractors (JuliaDynamics), BifurcationKit, MatCont, MatContM and pynamicalsys, and in a
@@ -10,8 +10,10 @@ better, or the error that the source allows itself.
 import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy import optimize
 
 from statmech_attn.dynamics import (
@@ -30,12 +32,11 @@ from statmech_attn.dynamics import (
     track_edge,
     unstable_cycles,
 )
-from statmech_attn.validation import systems
+from statmech_attn.validation import judge, Measurement, Row, run_row, systems
 from statmech_attn.validation.bifurcations import period_three, SEARCH
 from statmech_attn.validation.exponents import sampled
 from statmech_attn.validation.families import logistic
 from statmech_attn.validation.phases import of_family
-from statmech_attn.validation.rows import Measurement, Row
 
 
 LONGER = 8  # our orbit, of the published one
@@ -478,3 +479,12 @@ ROWS = (
     Row("Henon a=1.5, saddle", ("escape rate",), _henon_saddle, (0.03327775,),
         "pynamicalsys, tests", error=62**-0.5 / 240),
 )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_published_numbers_are_ours():
+    results = []
+    for row in ROWS:
+        results.append(run_row(row))
+        jax.clear_caches()  # programs of all rows together fill the memory of a worker
+    assert [line for line in judge(results) if line.verdict != "ok"] == []
