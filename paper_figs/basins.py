@@ -1,7 +1,8 @@
 """Basin fractions and lifetimes along beta, and the hysteresis of two sweeps."""
 
+from script import Script
+
 from statmech_attn import dynamics, plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

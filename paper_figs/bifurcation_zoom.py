@@ -1,7 +1,8 @@
 """Bifurcation diagram, Lyapunov spectrum and phases for beta in [1.24, 1.28]."""
 
+from script import Script
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,8 @@
 """Chaos indicators of the network, and time series of finite networks, by nolds."""
 
+from script import Script
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

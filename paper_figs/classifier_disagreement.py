@@ -1,7 +1,8 @@
 """Where the paper's classifier and ours differ along beta, in both published scans."""
 
+from script import Script
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,8 @@
 """Branches of cycles over the bifurcation diagram; curves of Neimark-Sacker points."""
 
+from script import Script
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

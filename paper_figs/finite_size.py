@@ -1,7 +1,8 @@
 """One finite network and an average over many, against mean field and linear noise."""
 
+from script import Script
+
 from statmech_attn import comparison, plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

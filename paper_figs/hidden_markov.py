@@ -1,7 +1,8 @@
 """Hidden-Markov task, four paths: accuracy, order parameters, alignment and kernels."""
 
+from script import Script
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

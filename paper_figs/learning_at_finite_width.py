@@ -1,7 +1,8 @@
 """Order parameters and accuracy against N: saddle point, 1/N, exact law, weights."""
 
+from script import Script
+
 from statmech_attn import comparison, plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

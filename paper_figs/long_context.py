@@ -1,7 +1,8 @@
 """Bifurcation diagram, Lyapunov spectrum and phases of a context of 32 tokens."""
 
+from script import Script
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,8 @@
 """One-shot images, two layers of four heads: learning, accuracy, order parameters."""
 
+from script import Script, usable
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script, usable
 
 
 TRAINING = "simulations/one_shot_training.toml"

@@ -1,7 +1,8 @@
 """One-shot images, three layers of three heads: accuracy, order parameters, pruning."""
 
+from script import Script, usable
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script, usable
 
 
 TRAINING = "simulations/one_shot_training_deep.toml"

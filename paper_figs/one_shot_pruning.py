@@ -1,7 +1,8 @@
 """One-shot images: scores and pruning of two layers of four heads and of eight."""
 
+from script import Script
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script
 
 
 TRAININGS = {"": "", "_wide": "_wide", "_exact": ""}

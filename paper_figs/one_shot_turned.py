@@ -1,7 +1,8 @@
 """One-shot images, trained on turned characters too: accuracy, U, pruning."""
 
+from script import Script, usable
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script, usable
 
 
 TRAINING = "simulations/one_shot_training_turned.toml"

@@ -1,7 +1,8 @@
 """Attractors of five positional bits, followed up and down in beta."""
 
+from script import Script
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,8 @@
 """Phases and bifurcations in the plane of beta and gamma."""
 
+from script import Script
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,8 @@
 """Running averages of the leading Lyapunov exponents at six values of beta."""
 
+from script import Script
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

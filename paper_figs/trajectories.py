@@ -3,8 +3,9 @@
 Phases and periods in the titles are measured on the very orbits that are shown.
 """
 
+from script import Script
+
 from statmech_attn import plotting
-from statmech_attn.cli import Script
 
 
 def main(arguments=None):

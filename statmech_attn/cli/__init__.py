@@ -1,4 +1,4 @@
-"""The `statmech-attn` command, and the options of figure scripts."""
+"""The `statmech-attn` command."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,6 @@ from statmech_attn import lazy
 if TYPE_CHECKING:
     from statmech_attn.cli.main import app as app
     from statmech_attn.cli.progress import Bar as Bar
-    from statmech_attn.cli.scripts import Script as Script, usable as usable
     from statmech_attn.cli.summary import print_summary as print_summary
     from statmech_attn.cli.tables import Summary as Summary, titled as titled
     from statmech_attn.cli.terminal import Terminal as Terminal

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from script import Script, usable
 
 from statmech_attn import storage, studies
-from statmech_attn.cli.scripts import Script, usable
 from statmech_attn.training import RESULTS
 
 
