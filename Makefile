@@ -77,11 +77,10 @@ bench: environment
 	for file in $(filter-out $(addprefix benchmarks/,peers.py descents.py gpu.py), \
 		$(wildcard benchmarks/*.py)); do \
 		$(VENV)/bin/python $$file || exit 1; done
-	$(VENV)/bin/python benchmarks/saddle.py --growth --output results/saddle_growth.h5
-	$(VENV)/bin/statmech-attn figure results/saddle_growth.h5 --output results
+	$(VENV)/bin/python benchmarks/saddle.py --growth
 
 bench-gpu: environment
-	$(VENV)/bin/python benchmarks/gpu.py --output results/gpu.h5
+	$(VENV)/bin/python benchmarks/gpu.py --output results/gpu.csv
 
 bench-peers: environment
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python benchmarks/peers.py

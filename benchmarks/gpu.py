@@ -1,7 +1,7 @@
 """What a GPU computes in a second, beside two cores of its own machine.
 
     python benchmarks/gpu.py [maps] [scan] [spins] [extensive] [saddle] [training]
-    python benchmarks/gpu.py --output results/gpu.h5
+    python benchmarks/gpu.py --output results/gpu.csv
 
 Rates are medians of three repeats after compilation, in double precision.  The network
 is the published one (M = 3, C = 4, three site classes); cores and GPU take their turns
@@ -10,6 +10,7 @@ XLA counts them, over those of a product of large matrices, in the same time.
 """
 
 import argparse
+import csv
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -18,17 +19,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from extensive_speed import ONE, posed
 from lyapunov import model, spacing, window
 from one_shot_training import timed
 from saddle import random_problem
 
-from statmech_attn import batches, dmft, montecarlo, storage
+from statmech_attn import batches, dmft, montecarlo
 from statmech_attn.dmft import extensive
 from statmech_attn.dynamics import frames, lyapunov
 from statmech_attn.dynamics.diagrams import Plan, run, Scan
-from statmech_attn.studies.files.records import BENCHMARK
 
 
 CORES = 2
@@ -272,28 +271,22 @@ TABLES = {
 }
 
 
-def keep(rows: list[Row], path: str, started: str) -> None:
+def keep(rows: list[Row], path: str) -> None:
     """Write all lines of the table."""
-    columns = {name: [getattr(row, name) for row in rows] for name in Row._fields}
-    variables = {
-        name: ("measurement", np.array(values), BENCHMARK.attributes(name))
-        for name, values in columns.items()
-    }
-    study = 'kind = "benchmark"\nname = "gpu"\n'
-    dataset = xr.Dataset(variables, attrs={"cores": CORES})
-    storage.write(path, dataset, study=study, started=started, overwrite=True)
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([Row._fields, *rows])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=list(TABLES))
-    parser.add_argument("--output", help="HDF5 file for the rates")
+    parser.add_argument("--output", help="CSV file for the rates")
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     device = jax.devices()[0]
     if device.platform == "cpu":
         parser.exit(1, "JAX finds no GPU here, and this benchmark measures one.\n")
-    started, rows = storage.now(), []
+    rows = []
     print(f"# {device.device_kind}, jax {jax.__version__}, beside {CORES} cores")
     print(f"{'':<28}{'batch':>10}{'GPU':>11}{'cores':>11}{'ratio':>8}", end="")
     print(f"{'peak':>8}{'GiB':>7}")
@@ -307,7 +300,7 @@ def main() -> None:
                 flush=True,
             )
         if options.output:
-            keep(rows, options.output, started)
+            keep(rows, options.output)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Time and memory of the saddle point, printed as tables.
 
-    python benchmarks/saddle.py                          the targets
-    python benchmarks/saddle.py --growth --output F.h5   growth with P, N, N_0 and |Pi|
+    python benchmarks/saddle.py            the targets
+    python benchmarks/saddle.py --growth   growth with P, N, N_0 and |Pi|
 
 The published task is the four-path hidden-Markov task, 100 examples, temperature 0.01.
 The larger problems have random heads on random tokens, and labels of a network of
@@ -19,11 +19,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 
-from statmech_attn import bpkr, storage
+from statmech_attn import bpkr
 from statmech_attn.bpkr import energy, kernel_forms
-from statmech_attn.studies import records
 from statmech_attn.tasks import hidden_markov
 
 
@@ -52,12 +50,11 @@ class Timed(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--growth", action="store_true")
-    parser.add_argument("--output", help="HDF5 file for the growth")
     chosen = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     print(f"# jax {jax.__version__}, {jax.default_backend()}, {platform.machine()}")
     if chosen.growth:
-        growth(chosen.output)
+        growth()
     else:
         published()
         fixed_point_against_newton()
@@ -164,12 +161,10 @@ def fixed_point(operator, y, N, part):
     return last[0], last[4]
 
 
-def growth(output: str | None) -> None:
-    """One size changed at a time; a file with seconds and iterations is written."""
-    started, variables = storage.now(), {}
+def growth() -> None:
+    """Seconds and iterations, one size changed at a time."""
     print(f"{'changed':<8} {'to':>8} {'s':>8} {'CPU s':>8} {'steps':>6} {'GiB <=':>7}")
     for name, values in GROWTH.items():
-        rows = []
         for value in values:
             case = REFERENCE | {name: value}
             heads = case["heads"]
@@ -178,29 +173,11 @@ def growth(output: str | None) -> None:
             needed = kernel_forms.memory(case["P"], case["N_0"], int(np.prod(heads)))
             steps, least = int(run.result.iterations), min(needed.values()) / 2**30
             size = int(np.prod(value))
-            rows.append((size, run.seconds, run.cpu, steps))
             print(
                 f"{name:<8} {size:>8} {run.seconds:>8.3f} {run.cpu:>8.3f} "
                 f"{steps:>6} {least:>7.3f}",
                 flush=True,
             )
-        size, seconds, cpu, steps = np.array(rows).T
-        short = "n_paths" if name == "heads" else name
-        columns = {
-            short: size,
-            f"seconds_{short}": seconds,
-            f"cpu_{short}": cpu,
-            f"steps_{short}": steps,
-        }
-        variables |= {
-            key: (short, column, records.BENCHMARK.attributes(key))
-            for key, column in columns.items()
-        }
-    if output:
-        study = 'kind = "benchmark"\nname = "saddle-growth"\n'
-        storage.write(
-            output, xr.Dataset(variables), study=study, started=started, overwrite=True
-        )
 
 
 def published_problem(**options) -> bpkr.Problem:

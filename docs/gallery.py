@@ -326,9 +326,8 @@ panels on axes of yours.
 browser, to move in and to compute further (:doc:`/howto/explorer`).  Below a scan is a
 link to its page, which moves as well but computes nothing.
 
-Not drawn here are ``growth``, of a benchmark (:doc:`/performance`), and
-``one_shot_kernels``, which is ``path_kernels`` of trained heads and needs a file with
-``run.kernels = true``.
+Not drawn here is ``one_shot_kernels``, which is ``path_kernels`` of trained heads and
+needs a file with ``run.kernels = true``.
 """
 
 

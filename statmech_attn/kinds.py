@@ -310,7 +310,6 @@ KINDS = Rows(
             "covariant-diagram": "files.rows:COVARIANT_DIAGRAM",
             "unstable-cycles": "files.rows:UNSTABLE_CYCLES",
             "plane-basins": "files.rows:PLANE_BASINS",
-            "benchmark": "files.rows:BENCHMARK",
         }
     ),
 )

@@ -21,7 +21,7 @@ from statmech_attn import plotting, studies
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.py"))
 GALLERY = [DOCS / f"{name}.py" for name in ("gallery", "gallery_sources")]
-NOT_DRAWN = {"growth", "one_shot_kernels"}  # as the page itself says
+NOT_DRAWN = {"one_shot_kernels"}  # as the page itself says
 
 
 def named(tree: ast.AST) -> dict[str, ModuleType]:

@@ -66,7 +66,6 @@ if TYPE_CHECKING:
         alignment,
         evidence_against_width,
         finite_width,
-        growth,
         order_parameter_matrices,
         path_kernels,
     )
@@ -163,7 +162,6 @@ __all__ = [
     "finite_width",
     "FORMATS",
     "greedy_pruning",
-    "growth",
     "head_interactions",
     "head_scores",
     "heads_together",

@@ -30,12 +30,6 @@ from statmech_attn.statistics import share_error
 
 GOOD = 0  # index of the path whose heads are all good ones in the presets
 RANKS = 30
-SIZES = {
-    "P": "examples $P$",
-    "N": "width $N$",
-    "N_0": "input dimension $N_0$",
-    "n_paths": r"paths $|\Pi|$",
-}
 FEW = 6  # widths that are all named on their axis
 EXAMPLES = 25  # shown of either end of the training set
 COLUMNS = 6  # of kernels side by side, at most
@@ -536,43 +530,6 @@ def _bars(axis: Axes, x, y, error, name: str) -> None:
 def _label(axis: Axes, name: str) -> str | None:
     taken = axis.get_legend_handles_labels()[1]
     return None if named(name) in taken else named(name)
-
-
-@picture("growth", "benchmark")
-@style.styled
-def growth(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Time of a saddle point against P, N, N_0 and the number of paths.
-
-    Takes a file of `benchmarks/saddle.py --growth`.
-
-    Args:
-        dataset: a result of kind `benchmark`.
-        axes: those to draw on, one for each size.
-
-    Example:
-        `growth(storage.read("saddle_growth.h5"))`
-    """
-    names = [name for name in SIZES if f"seconds_{name}" in dataset]
-    count = len(names)
-    make = lambda: sheets.grid(style.DOUBLE, 2.2, 1, count, sharey=True)
-    sheet = sheets.sheet(axes, count, make)
-    for axis, name in zip(sheet.axes, names, strict=True):
-        for kind, colour, label in (
-            ("seconds", style.BLACK, "elapsed"),
-            ("cpu", style.ORANGE, "CPU, all cores"),
-        ):
-            values = dataset[f"{kind}_{name}"]
-            axis.plot(dataset[name], values, "o-", color=colour, ms=3, label=label)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        axis.set_xlabel(SIZES[name])
-        axis.set_xticks(dataset[name].values, [f"{x:g}" for x in dataset[name].values])
-        axis.xaxis.set_minor_locator(NullLocator())
-        axis.margins(0.06)
-    sheet.axes[0].set_ylabel("time of a saddle point (s)")
-    sheet.axes[0].legend(loc="upper left")
-    sheet.letters()
-    return sheet.figure
 
 
 def _at_temperature(posterior: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:

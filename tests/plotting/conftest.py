@@ -722,18 +722,6 @@ def side_by_side(learned, sampled):
 
 
 @pytest.fixture
-def grown():
-    """Times that grow like the square of every size."""
-    about = {"long_name": "size", "units": "1", "symbol": "n"}
-    sizes, variables = np.array([4, 8, 16]), {}
-    for name in ("P", "N", "N_0", "n_paths"):
-        variables[name] = (name, sizes, about)
-        variables[f"seconds_{name}"] = (name, 0.01 * sizes**2, about)
-        variables[f"cpu_{name}"] = (name, 0.02 * sizes**2, about)
-    return xr.Dataset(variables, attrs={"kind": "benchmark"})
-
-
-@pytest.fixture
 def indicated() -> xr.Dataset:
     """Two beta: a cycle and chaos."""
     bins = np.tile(np.linspace(-0.1, 0.3, 11), (2, 2, 1))

@@ -26,7 +26,6 @@ EXPECTED = {
     "learned": {"accuracy", "order_parameters", "alignment", "kernels"},
     "sampled": {"accuracy", "order_parameters"},
     "side_by_side": {"finite_width"},
-    "grown": {"growth"},
     "indicated": {"chaos_indicators", "finite_series"},
     "basins": {"basins", "lifetimes"},
     "scored": {"head_scores", "heads_together"},
@@ -58,7 +57,6 @@ def test_every_picture_of_a_file_is_written_as_png_and_pdf(orbits, tmp_path):
 
 SECOND = {  # figures of the kinds of others, or whose parts have tests of their own
     "basins",
-    "grown",
     "learned",
     "orbits",
     "passing",

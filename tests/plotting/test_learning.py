@@ -161,16 +161,6 @@ def test_a_learning_curve_says_where_it_has_no_saddle_point(curve):
     assert any("no saddle point found at $P = 30$" in text for text in said)
 
 
-def test_growth_shows_times_against_every_size(grown):
-    axes = plotting.growth(grown).axes
-    labels = [axis.get_xlabel() for axis in axes]
-    assert labels == list(learning.SIZES.values())
-    for axis in axes:
-        elapsed = labelled_lines(axis)["elapsed"]
-        np.testing.assert_array_equal(elapsed.get_ydata(), [0.16, 0.64, 2.56])
-        assert axis.get_xscale() == axis.get_yscale() == "log"
-
-
 def bars(axis):
     """Lengths of the error bars, NaN where none is drawn."""
     (drawn,) = [x.errorbar for x in axis.containers if getattr(x, "errorbar", None)]

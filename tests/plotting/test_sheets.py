@@ -46,7 +46,6 @@ PANELS = {  # of every function, for the data that it is given here
     "finite_size": (4, "simulation"),
     "finite_width": (3, "side_by_side"),
     "greedy_pruning": (1, "ablated"),
-    "growth": (4, "grown"),
     "head_interactions": (1, "ablated"),
     "head_scores": (1, "scored"),
     "heads_together": (1, "scored"),

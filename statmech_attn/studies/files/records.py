@@ -1,4 +1,4 @@
-"""Variables of the files that scripts of analysis/ and benchmarks/ make."""
+"""Variables of the files that scripts of analysis/ make."""
 
 from statmech_attn import dmft
 from statmech_attn.dynamics import diagrams
@@ -70,38 +70,3 @@ CHAOS_INDICATORS = Variables(
         "token", "n",
     ),
 )  # fmt: skip
-BENCHMARK = Variables(
-    *(
-        row
-        for name, symbol in (
-            ("P", "P"),
-            ("N", "N"),
-            ("N_0", "N_0"),
-            ("n_paths", "|Pi|"),
-        )
-        for row in (
-            Variable(name, name, f"{name} of the problem", "1", symbol),
-            Variable(f"seconds_{name}", name, "time of a solution", "s", "t"),
-            Variable(
-                f"cpu_{name}", name, "time of all threads", "s", "t_cpu", group="growth"
-            ),
-            Variable(f"steps_{name}", name, "Newton steps", "1", "n"),
-        )
-    ),
-    Variable("task", "measurement", "what was computed", "1", group="gpu"),
-    Variable(
-        "batch", "measurement", "points, runs or tasks at once", "1", "n", group="gpu"
-    ),
-    Variable("rate_gpu", "measurement", "rate of a GPU", "s-1", group="gpu"),
-    Variable("rate_cores", "measurement", "rate of cores of a CPU", "s-1", group="gpu"),
-    Variable(
-        "share_of_peak",
-        "measurement",
-        "operations over those of a product of matrices in the same time",
-        "1",
-        group="gpu",
-    ),
-    Variable(
-        "memory_gpu", "measurement", "most memory taken so far", "byte", group="gpu"
-    ),
-)

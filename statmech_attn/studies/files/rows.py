@@ -96,8 +96,3 @@ PLANE_BASINS = Kind(
     pictures="plane_basins",
     rows="basin",
 )
-BENCHMARK = Kind(
-    "benchmark",
-    variables=f"{_RECORDS}:BENCHMARK",
-    pictures="learning",
-)
