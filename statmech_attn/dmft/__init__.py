@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         observe as observe,
         receive as receive,
         step as step,
+        TIME as TIME,
         trajectory as trajectory,
     )
     from statmech_attn.dmft.network import (

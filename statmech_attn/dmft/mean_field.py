@@ -40,6 +40,7 @@ OBSERVABLE_LABELS = {  # words and symbol
     "m_k": ("key overlap", "m^k"),
 }
 OBSERVABLES = tuple(OBSERVABLE_LABELS)
+TIME = Variable("time", "time", "generated tokens before this one", "token", "t")
 
 
 class Observation(eqx.Module):

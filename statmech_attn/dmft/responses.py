@@ -95,7 +95,7 @@ class Responses(Points):
         self.single = tuple(axes.fixed)
         self.params = axes.points()
         self.state = starts(self.params, np.zeros(len(axes.values[0]), int))
-        self._about = about
+        self.about = about
 
     def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
         of_point = lambda x: x[..., number] if np.ndim(x) else x
@@ -133,5 +133,5 @@ class Responses(Points):
             "field": self.field,
             "field_pattern": self.pattern + 1,
             "start": "given",
-            **self._about,
+            **self.about,
         }

@@ -19,7 +19,7 @@ from statmech_attn.dmft.fluctuations import (
     OBSERVABLES,
 )
 from statmech_attn.dmft.irreversibility import ENTROPY_UNIT, PRODUCTION, rates
-from statmech_attn.dmft.mean_field import advance, OBSERVABLE_LABELS, trajectory
+from statmech_attn.dmft.mean_field import advance, OBSERVABLE_LABELS, TIME, trajectory
 from statmech_attn.dmft.network import (
     Network,
     network_attributes,
@@ -79,9 +79,7 @@ VARIABLES = Variables(
     ),
     FAILURE,
     PARAMETERS,
-    Variable(
-        "time", "time", "token step, 0 is the first generated token", "token", "t"
-    ),
+    TIME,
     Variable("pattern", "pattern", "feature pattern", "1", "a"),
 )  # fmt: skip
 
@@ -283,7 +281,7 @@ class NetworkTrajectories(Trajectories):
         """Points of a batch; fewer with noise, where each has matrices to factorise."""
         if self.noise is None:
             return super()._chosen_batch()
-        dense = noise_dimension(self.net, self._axes.points()) >= DENSE
+        dense = noise_dimension(self.net, self.grid.points()) >= DENSE
         return 1 if dense else NOISY_BATCH
 
     def _derivatives(self, params: Parameters) -> Arrays:

@@ -9,7 +9,7 @@ the exponents of one orbit each, and numbers that go on along the parameter.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,13 +53,11 @@ from statmech_attn.dynamics.orbit_follower import Follower, take
 from statmech_attn.dynamics.settled_orbits import CYCLE, follow_with
 from statmech_attn.dynamics.starts import lanes_of, side_by_side, starts_of
 from statmech_attn.dynamics.systems import as_system, count_of, System
-from statmech_attn.dynamics.tracing import program_digest
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import (
     Arrays,
     Assembled,
     Chunk,
-    fingerprint,
     Pilot,
     Points,
     Results,
@@ -248,24 +246,6 @@ class BasinDiagram(Points):
             "capture": self.search.capture,
         }
         return numbers | {"kind": self.title, **self.about}
-
-    def identity(self) -> dict[str, Any]:
-        params, starts = self._starts(np.array([0, self.total - 1]))
-
-        def everything(state, params):
-            return self.system.steps(state, params), self.system.seen(state)
-
-        choices = {
-            "system": program_digest(everything, starts, params),
-            "drive_period": self.system.drive_period,
-            "parameters": {**self.grid.fixed, **self.grid.columns},
-            "count": self.count,
-            "search": asdict(self.search),
-            "plan": asdict(self.plan),
-        }
-        axes = {name: np.asarray(x).tolist() for name, x in self.axes.items()}
-        digests = {name: fingerprint(x) for name, x in choices.items()}
-        return {"kind": self.title, "axes": axes, "choices": digests}
 
     def column(self, results: Results, name: str) -> np.ndarray:
         """A variable of the attractors, without slots that are empty at every value."""

@@ -168,13 +168,12 @@ class PlaneBasins(Points):
             attractors = find_attractors(
                 self.system, states, self.parameters, search=search
             )
-        self._set_targets(attractors)
+        self.targets = Targets.of(attractors, search)
+        self.kinds = attractors.kind[self.targets.number]
+        self.period = attractors.period[self.targets.number]
         self._tiles = -(-self.y.size // TILE), -(-self.x.size // TILE)
         self.axes = {"tile": np.arange(self._tiles[0] * self._tiles[1])}
         self.variables = plane_variables(self.system.unit)
-
-    def identity(self) -> dict[str, Any]:
-        return {name: x for name, x in super().identity().items() if name != "axes"}
 
     def rows(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
@@ -208,13 +207,13 @@ class PlaneBasins(Points):
             name: _image(results.column(name), self._tiles)[: size[0], : size[1]]
             for name in ("basin", "arrival_time")
         }
-        count = [(image["basin"] == k).sum() for k in range(len(self.kind))]
+        count = [(image["basin"] == k).sum() for k in range(len(self.kinds))]
         contents = {
             **{name: (("y", "x"), values) for name, values in image.items()},
             "fraction": (("attractor",), np.array(count) / image["basin"].size),
-            "kind": (("attractor",), self.kind.astype(np.int8)),
+            "kind": (("attractor",), self.kinds.astype(np.int8)),
             "period": (("attractor",), self.period),
-            "points": (("attractor", "point", "observable"), self.targets),
+            "points": (("attractor", "point", "observable"), self.targets.points),
         }
         dataset = self.variables.labelled(contents, {"x": self.x, "y": self.y})
         name = getattr(self.system.step, "__name__", type(self.system).__name__)
@@ -243,13 +242,6 @@ class PlaneBasins(Points):
                 f"{directions.shape[1:]}."
             )
         return origin, directions
-
-    def _set_targets(self, attractors: Attractors) -> None:
-        """Attractors on which orbits stay, and how near an orbit has arrived."""
-        self._sets = Targets.of(attractors, self.search)
-        self.kind = attractors.kind[self._sets.number]
-        self.period = attractors.period[self._sets.number]
-        self.targets, self.reach = self._sets.points, self._sets.reach
 
     def _states(self, cells: np.ndarray) -> PyTree:
         """States of the grid, on the last axis."""
@@ -312,7 +304,7 @@ class PlaneBasins(Points):
     def _later(self) -> Callable[[Orbits], Orbits]:
         """Some looks at orbits; what is known of those that arrived stays."""
         between = steps_of_look(self.system)
-        fixed = self.system, self.parameters, self._sets, between, self._most
+        fixed = self.system, self.parameters, self.targets, between, self._most
         return partial(_later, *fixed)
 
 

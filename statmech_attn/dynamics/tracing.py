@@ -6,12 +6,10 @@ know these.  Where JAX would say so in words of its own, it is a line of this pa
 """
 
 import functools
-import hashlib
 from collections.abc import Callable
 from typing import Any, cast, TypeVar
 
 import jax
-import numpy as np
 from jax.core import Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -69,26 +67,6 @@ def untraced(function: Traced) -> Traced:
         return function(*arguments, **options)
 
     return cast(Traced, wrapped)
-
-
-def program_digest(function: Callable[..., Any], state: Any, parameters: Any) -> str:
-    """SHA-256 of a function as JAX traces it, of its constants, and of its state.
-
-    Args:
-        function: of a state and of parameters.
-        state: that computations with the function begin with.
-        parameters: whose shapes and types alone matter.
-
-    Example:
-        >>> double, twice = lambda x, p: 2 * x + p, lambda y, p: 2 * y + p
-        >>> program_digest(double, 1.0, 0.5) == program_digest(twice, 1.0, 0.7)
-        True
-    """
-    traced = jax.make_jaxpr(function)(state, parameters)
-    digest = hashlib.sha256(str(traced.jaxpr).encode())
-    for constant in (*traced.consts, *jax.tree.leaves(state)):
-        digest.update(np.asarray(constant).tobytes())
-    return digest.hexdigest()
 
 
 def _transposed(_: Any, *__: Any, name: str) -> None:

@@ -23,7 +23,7 @@ from statmech_attn.dynamics.observables import (
 )
 from statmech_attn.dynamics.starts import start_of_each
 from statmech_attn.dynamics.systems import as_system, System
-from statmech_attn.labels import Variable, Variables
+from statmech_attn.labels import STEP, Variable, Variables
 from statmech_attn.options import require_least
 from statmech_attn.reporting import size
 from statmech_attn.scan import (
@@ -41,7 +41,7 @@ from statmech_attn.scan import (
 LARGEST = 4 * 2**30  # bytes kept in memory
 BATCH = 32  # orbits side by side at most
 PIECE = 8192  # steps of a transient between two ticks
-VARIABLES = Variables(  # files have the scanned parameter as the first dimension
+ROWS = (  # files have the scanned parameter as the first dimension
     Variable(
         "observed",
         "time observable",
@@ -52,10 +52,23 @@ VARIABLES = Variables(  # files have the scanned parameter as the first dimensio
         note="each with a unit of its own, `observable_unit`",
     ),
     FAILURE,
-    Variable("time", "time", "step, 0 is the state after the transient", "1", "t"),
+    Variable("time", "time", "time after the transient", "{unit}", "t"),
     *OBSERVABLES,
-    attributes=("system",),
 )
+
+
+def trajectory_variables(*parameters: Variable, unit: str = STEP) -> Variables:
+    """Labels of the variables of a file.
+
+    Args:
+        parameters: their labels.
+        unit: of time.
+    """
+    rows = (row.in_steps(unit) for row in ROWS)
+    return Variables(*rows, *parameters, attributes=("system",))
+
+
+VARIABLES = trajectory_variables()
 
 
 def trajectories(
@@ -162,7 +175,7 @@ class Trajectories(Points):
         batch: int | None = None,
     ):
         self.system, self.observables = system, tuple(observables)
-        table = Variables(VARIABLES, parameters, attributes=VARIABLES.file_attributes)
+        table = trajectory_variables(*parameters, unit=system.unit)
         self.lost = f"{about['system']} diverges"
         self._begin(axes, starts, table, about, steps, transient)
         self.batch = batch or self._chosen_batch()
@@ -177,7 +190,7 @@ class Trajectories(Points):
         steps: int,
         transient: int,
     ) -> None:
-        self._axes, self.starts, self.variables = axes, starts, variables
+        self.grid, self.starts, self.variables = axes, starts, variables
         self.about, self.steps, self.transient = about, steps, transient
         self.axes = axes.scanned | {name: [x] for name, x in axes.fixed.items()}
         self.single = tuple(axes.fixed)
@@ -200,7 +213,7 @@ class Trajectories(Points):
         if needed > LARGEST:
             raise ValueError(
                 f"steps: these trajectories need {size(needed)} of memory, more than "
-                f"{size(LARGEST)}; keep fewer steps or {self._axes.names[0]}, or "
+                f"{size(LARGEST)}; keep fewer steps or {self.grid.names[0]}, or "
                 "make a bifurcation diagram."
             )
 
@@ -237,7 +250,7 @@ class Trajectories(Points):
 
     def assemble(self, results: Results) -> Assembled:
         dataset = super().assemble(results).dataset
-        labels = self.observables, self._axes.others(), self.variables
+        labels = self.observables, self.grid.others(), self.variables
         return Assembled(label_observables(dataset, *labels))
 
     @property
@@ -252,7 +265,7 @@ class Trajectories(Points):
     def _start(self, index: np.ndarray):
         """Parameters and start of a batch that is filled up with its last point."""
         index = np.pad(index, (0, self.batch - len(index)), mode="edge")
-        params = self._axes.at(index[:, None])
+        params = self.grid.at(index[:, None])
         return params, self.starts(params, np.zeros(self.batch, int))
 
     def _compute(self, index: np.ndarray, tick: Tick) -> Arrays:

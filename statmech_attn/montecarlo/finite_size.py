@@ -150,7 +150,8 @@ class FiniteSizes(Points):
                 f"n_spins must reach {law.least_spins:.6g}, from which the theory "
                 f"holds at the bifurcation; got {max(n_spins)} at most."
             )
-        self.key, self.net, self.law, self.sampling = key, net, law, sampling
+        self.key, self.net, self.patterns = key, net, patterns
+        self.law, self.sampling = law, sampling
         self.gamma, self.epsilon = float(gamma), float(epsilon)
         self.axes = {
             "n_spins": sorted(set(n_spins)),
@@ -158,7 +159,7 @@ class FiniteSizes(Points):
         }
         self.numbers = ("passage_time" if law.kind == "fold" else "mean_square",)
         self._counts = [class_counts(patterns, n) for n in self.axes["n_spins"]]
-        self._about = about
+        self.about = about
 
     def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
         tick(0.0)
@@ -190,7 +191,7 @@ class FiniteSizes(Points):
             **{n: getattr(law, n) for n in ("coefficient", "growth", "diffusion")},
             "least_spins": law.least_spins,
             "runs": self.sampling.runs,
-            **self._about,
+            **self.about,
         }
 
     def assemble(self, results: Results) -> Assembled:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from statmech_attn.scan.claims import Claims as Claims
     from statmech_attn.scan.engines.engine import Engine as Engine
     from statmech_attn.scan.engines.local import in_memory as in_memory
+    from statmech_attn.scan.fingerprints import fingerprint as fingerprint
     from statmech_attn.scan.folder import (
         changed_inputs as changed_inputs,
         Folder as Folder,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.scan.points import (
         Computation as Computation,
-        fingerprint as fingerprint,
         lacking as lacking,
         Points as Points,
     )

@@ -10,17 +10,12 @@ this is computed in chunks that survive a kill.
 """
 
 import copy
-import functools
-import hashlib
-import inspect
-import re
-import types
 from abc import ABC
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import xarray as xr
 
@@ -29,6 +24,7 @@ from statmech_attn.labels import Variables
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import jobs
 from statmech_attn.scan.engines import local
+from statmech_attn.scan.fingerprints import described
 from statmech_attn.scan.work import (
     Arrays,
     Assembled,
@@ -50,15 +46,23 @@ class Computation(ABC):
     def identity(self) -> Mapping[str, Any]:
         """What makes this computation another one, as a table of TOML.
 
-        Kind, and a fingerprint of every public attribute of the instance but `batch`,
-        on which no number depends.
+        Kind, class, and all public attributes of the instance but `batch`, on which no
+        number depends, and what is computed from others once.
 
         Raises:
             TypeError: an attribute that cannot be told from another one.
         """
-        public = {n: x for n, x in vars(self).items() if not n.startswith("_")}
-        choices = {n: fingerprint(x) for n, x in public.items() if n != "batch"}
-        return {"kind": self.title, "attributes": dict(sorted(choices.items()))}
+        known = lambda n: isinstance(getattr(type(self), n, None), cached_property)
+        given = {
+            name: value
+            for name, value in vars(self).items()
+            if not (name.startswith("_") or name == "batch" or known(name))
+        }
+        return described({"kind": self._kind, "type": type(self)} | given)
+
+    @property
+    def _kind(self) -> str:
+        return self.title
 
     def with_batch(self, batch: int | None) -> Any:
         """The same computation with so many points at once.
@@ -163,10 +167,9 @@ class Points(Computation, OneRound):
         """Attributes of the file."""
         return {"kind": self.title}
 
-    def identity(self) -> Mapping[str, Any]:
-        axes = {name: np.asarray(x).tolist() for name, x in self.axes.items()}
-        kind = {"kind": self.attributes()["kind"], "axes": axes}
-        return {**super().identity(), **kind}
+    @property
+    def _kind(self) -> str:
+        return self.attributes()["kind"]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -289,97 +292,3 @@ def lacking(arrays: Arrays, *names: str) -> np.ndarray:
         finite = np.isfinite(arrays[name].reshape(len(lost), -1))
         lost |= ~finite.all(axis=1)
     return lost
-
-
-def fingerprint(value: Any) -> Any:
-    """A value as one of TOML, the same in every process: itself, or a digest.
-
-    Of a function these count: its code, its defaults, and what it uses of the functions
-    around it and of its own module; functions and classes of other modules count by
-    their names.
-
-    Args:
-        value: a number, a text, a function, what its `repr` describes, or a tree of
-            these and of arrays.
-
-    Raises:
-        TypeError: what cannot be told from another one, since its `repr` is an address.
-
-    Example:
-        >>> fingerprint(0.1), len(fingerprint({"x": np.arange(3)}))
-        (0.1, 64)
-        >>> cube, square = (lambda x, power=n: x**power for n in (3, 2))
-        >>> fingerprint(cube) == fingerprint(square)
-        False
-    """
-    if isinstance(value, bool | int | float | str):
-        return value
-    return _digest(value, frozenset())
-
-
-def _digest(value: Any, within: frozenset[types.CodeType]) -> str:
-    """SHA-256 of a tree; `within` are the functions that it is a part of."""
-    leaves, structure = jax.tree.flatten(value)
-    digest = hashlib.sha256(_told_apart(structure))
-    for leaf in leaves:
-        digest.update(_of_leaf(leaf, within))
-    return digest.hexdigest()
-
-
-def _of_leaf(leaf: Any, within: frozenset[types.CodeType]) -> bytes:
-    """What tells a leaf of a tree from others."""
-    if isinstance(leaf, jax.Array) and jax.numpy.issubdtype(
-        leaf.dtype, jax.dtypes.prng_key
-    ):
-        leaf = jax.random.key_data(leaf)
-    if isinstance(leaf, jax.Array | np.ndarray | np.generic):
-        array = np.asarray(leaf)
-        return f"{array.dtype}{array.shape}".encode() + array.tobytes()
-    if isinstance(leaf, functools.partial):
-        parts = leaf.func, leaf.args, leaf.keywords
-        return _digest(parts, within).encode()
-    leaf = inspect.unwrap(leaf) if callable(leaf) else leaf
-    if inspect.ismethod(leaf):
-        return _digest((leaf.__func__, leaf.__self__), within).encode()
-    if inspect.isfunction(leaf) and leaf.__code__ not in within:
-        nonlocals, names, *_ = inspect.getclosurevars(leaf)
-        module = {
-            name: x
-            if getattr(x, "__module__", leaf.__module__) == leaf.__module__
-            and not inspect.ismodule(x)
-            and not inspect.isclass(x)
-            else getattr(x, "__qualname__", name)
-            for name, x in names.items()
-        }
-        used = leaf.__defaults__, leaf.__kwdefaults__, dict(nonlocals), module
-        inside = within | {leaf.__code__}
-        return _of_code(leaf.__code__) + _digest(used, inside).encode()
-    if inspect.isfunction(leaf):
-        return leaf.__qualname__.encode()
-    return _told_apart(leaf)
-
-
-def _of_code(code: types.CodeType) -> bytes:
-    """Instructions, names and constants of a function and of those within it."""
-    plain = [
-        sorted(map(repr, x)) if isinstance(x, frozenset) else x
-        for x in code.co_consts
-        if not isinstance(x, types.CodeType)
-    ]
-    within = [_of_code(x) for x in code.co_consts if isinstance(x, types.CodeType)]
-    return code.co_code + repr((code.co_names, plain)).encode() + b"".join(within)
-
-
-def _told_apart(value: Any) -> bytes:
-    """Bytes that tell a value from others: what `repr` says.
-
-    Raises:
-        TypeError: it names an address in memory, which another process does not have.
-    """
-    words = repr(value)
-    if re.search(r" at 0x[0-9a-f]{6,}", words):
-        raise TypeError(
-            f"{words[:80]} has no description by which a file could be known to be of "
-            "it: give its class a __repr__ that says what it holds."
-        )
-    return words.encode()

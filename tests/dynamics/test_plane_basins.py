@@ -50,7 +50,7 @@ def test_arrival_is_when_the_orbit_comes_near_for_good(of_newton):
         k = int(dataset.basin[i, j])
         point = dataset.points.values[k, 0]
         orbit = [z := np.asarray(newton(z)) for _ in range(100)]
-        near = abs(np.array(orbit) - point).max(axis=1) < plane.reach[k]
+        near = abs(np.array(orbit) - point).max(axis=1) < plane.targets.reach[k]
         first = 1 + int(np.argmax(near))  # steps; looks are four apart
         assert int(dataset.arrival_time[i, j]) == first - 1 - (first - 1) % 4
 

@@ -35,9 +35,8 @@ from statmech_attn.dynamics.continuation.special_points import SpecialPoint
 from statmech_attn.dynamics.continuation.stroboscopic_map import Turns, turns_of
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.dynamics.systems import as_system, System
-from statmech_attn.dynamics.tracing import program_digest
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.scan import Arrays, Assembled, fingerprint, Points, Results, Tick
+from statmech_attn.scan import Arrays, Assembled, Points, Results, Tick
 
 
 SHOWN = Variable("strobe", "", "displayed coordinate", "1", "x")
@@ -101,7 +100,7 @@ class DiagramPlan(Points):
         self._check()
         name = type(system).__name__
         if not isinstance(system, Turns):
-            system = as_system(system)
+            self.system = system = as_system(system)
             name = getattr(system.step, "__name__", name)
             x = jax.tree.map(jnp.asarray, x)
             x, system = system.at(self.values).vector(x), turns_of(system, x)
@@ -150,28 +149,6 @@ class DiagramPlan(Points):
         second = {"second": self.second} if self.second else {}
         kind = {"kind": self.title, "free": self.free, "clock_period": self.turns.steps}
         return second | kind | dict(self.about)
-
-    def identity(self) -> dict[str, Any]:
-        x = jnp.asarray(self.x() if callable(self.x) else self.x)
-
-        def everything(x, values):
-            points = {name: value[None] for name, value in values.items()}
-            turns = self.turns
-            return turns.map.step(x, values), turns.shown(x[:, None], points, 1)
-
-        values = {name: jnp.asarray(value) for name, value in self.values.items()}
-        choices = {
-            "system": program_digest(everything, x, values),
-            "values": self.values,
-            "ranges": {self.free: self.within, self.second: self.second_within},
-            "free": self.free,
-            "period": self.period,
-            "doublings": self.doublings,
-            "settings": dataclasses.asdict(self.settings),
-            "curve_points": self.curve_points,
-        }
-        described = {name: fingerprint(x) for name, x in choices.items()}
-        return {"kind": self.title, "choices": described}
 
     def assemble(self, results: Results) -> Assembled:
         names = results.names()

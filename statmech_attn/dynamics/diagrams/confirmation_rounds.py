@@ -118,7 +118,7 @@ class ConfirmationRounds(OneRound):
     """Work whose rounds of a scan are followed by rounds of doubtful rows."""
 
     diagram: Diagram
-    example: Points  # one point
+    example: once[Points]
     scan: once[Scan]
 
     def __init__(self) -> None:

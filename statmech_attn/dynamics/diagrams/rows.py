@@ -80,7 +80,6 @@ class Diagram(NamedTuple):
         confirm: how doubtful rows are run again.
         seed: of the perturbed starts.
         variables, attributes: of the data set.
-        compiler: of a run that was begun; None: found when programs are made.
     """
 
     system: System
@@ -94,7 +93,6 @@ class Diagram(NamedTuple):
     confirm: Confirm = Confirm()
     seed: int = 0
     attributes: Mapping[str, Any] = {}
-    compiler: Compiler | None = None
 
     @property
     def again(self) -> Confirm | None:

@@ -12,14 +12,13 @@ A point is a point of the grid with one of its starts, starts fastest.
 
 import copy
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 
 from statmech_attn.batches import (
-    AUTO,
     Compiler,
     lanes_for,
     once,
@@ -48,9 +47,8 @@ from statmech_attn.dynamics.diagrams.rows import (
     tree_rows,
 )
 from statmech_attn.dynamics.diagrams.stages import fitted, Scan
-from statmech_attn.dynamics.options import Confirm
+from statmech_attn.dynamics.options import Plan
 from statmech_attn.dynamics.phases import PHASES
-from statmech_attn.dynamics.tracing import program_digest
 from statmech_attn.scan import (
     Arrays,
     Assembled,
@@ -70,12 +68,15 @@ HALVED = 0.8  # of the parts of a halved cell: 0.6 along lines, 0.9 in chaos
 SWEEP_WORK = 1e8  # plain steps of a batch of columns between two stored states
 
 
-def diagram_work(diagram: Diagram, batch: int | None = None) -> "GridWork":
+def diagram_work(
+    diagram: Diagram, batch: int | None = None, compiler: Compiler | None = None
+) -> "GridWork":
     """The kind of work that a diagram asks for.
 
     Args:
         diagram: system, grid and plan.
         batch: see `Work`; chosen for this device when omitted.
+        compiler: of a run that was begun; found when programs are made when omitted.
 
     Returns:
         `GridWork`: `compute()` gives the data set, `run(path)` also writes it.
@@ -83,11 +84,8 @@ def diagram_work(diagram: Diagram, batch: int | None = None) -> "GridWork":
     Example:
         `diagram_work(posed).compute()` computes what a `Diagram` asks for.
     """
-    if diagram.refine:
-        return RefinedWork(diagram, batch)
-    if diagram.sweep:
-        return SweepWork(diagram, batch)
-    return GridWork(diagram, batch)
+    kind = RefinedWork if diagram.refine else SweepWork if diagram.sweep else GridWork
+    return kind(diagram, batch, compiler)
 
 
 class GridWork(ConfirmationRounds, Computation):
@@ -103,24 +101,46 @@ class GridWork(ConfirmationRounds, Computation):
         "phase_paper": phases.UNDETERMINED,
     }
 
-    def __init__(self, diagram: Diagram, batch: int | None = None):
+    def __init__(
+        self,
+        diagram: Diagram,
+        batch: int | None = None,
+        compiler: Compiler | None = None,
+    ):
         super().__init__()
-        self.diagram, self.axes, self.plan = diagram, diagram.axes, diagram.plan
-        if compiler := diagram.compiler:
-            self.plan = replace(self.plan, compiler=compiler.name)
+        self.diagram, self._compiler = diagram, compiler
         if self.plan.compiler == "llvm":
             require_native()
-        if name := diagram.attributes.get("system"):
-            self.lost = f"{name} diverges"
         free = diagram.system.any_width
         self.batch = batch or lanes_for(self.most, any_width=free)
+        assert self.dimension  # a system that does not fit is refused here
+
+    @property
+    def axes(self) -> Axes:
+        return self.diagram.axes
+
+    @property
+    def plan(self) -> Plan:
+        """That of the diagram, with the compiler of a run that was begun."""
+        plan, compiler = self.diagram.plan, self._compiler
+        return replace(plan, compiler=compiler.name) if compiler else plan
+
+    @property
+    def lost(self) -> str:
+        name = self.diagram.attributes.get("system")
+        return f"{name} diverges" if name else super().lost
+
+    @once
+    def example(self) -> Points:
+        """The first point."""
         numbers = np.zeros(1, int)
         first = self.axes.at(np.zeros((1, len(self.axes.shape)), int))
-        self.example = Points(first, diagram.start(first, numbers))
-        self.dimension = fitted(diagram.system, self.plan, self.example).dimension
+        return Points(first, self.diagram.start(first, numbers))
 
-    def identity(self) -> dict[str, Any]:
-        return _identity(self.diagram)
+    @once
+    def dimension(self) -> int:
+        """Coordinates of a state."""
+        return fitted(self.diagram.system, self.plan, self.example).dimension
 
     def with_batch(self, batch: int | None) -> "GridWork":
         return diagram_work(self.diagram, batch)
@@ -128,7 +148,7 @@ class GridWork(ConfirmationRounds, Computation):
     @property
     def compiler(self) -> Compiler:
         """What makes the programs; found by making them, unless a run was begun."""
-        return self.diagram.compiler or self.scan.compiler
+        return self._compiler or self.scan.compiler
 
     @property
     def decisions(self) -> dict[str, str]:
@@ -136,7 +156,7 @@ class GridWork(ConfirmationRounds, Computation):
 
     def with_decisions(self, decisions: Mapping[str, str]) -> "GridWork":
         compiler = stored_compiler(self.diagram.plan.compiler, decisions)
-        return diagram_work(self.diagram._replace(compiler=compiler), self.batch)
+        return diagram_work(self.diagram, self.batch, compiler)
 
     @property
     def most(self) -> int:
@@ -222,8 +242,8 @@ class GridWork(ConfirmationRounds, Computation):
         assert self.scan  # compiled before it is shared
         copied = copy.copy(self)
         ConfirmationRounds.__init__(copied)
-        copied.axes = self.axes._replace(values=values)
-        copied.diagram = self.diagram._replace(axes=copied.axes)
+        axes = self.axes._replace(values=values)
+        copied.diagram = self.diagram._replace(axes=axes)
         return copied
 
     def lanes(self) -> Points:
@@ -261,19 +281,19 @@ class GridWork(ConfirmationRounds, Computation):
 class RefinedWork(GridWork):
     """A coarse grid, and midpoints where neighbours differ, round after round."""
 
-    def __init__(self, diagram: Diagram, batch: int | None = None):
-        super().__init__(diagram, batch)
-        self.grid = Grid(self.axes.shape, self.diagram.refine)
-        self.finest = self.axes.refined(self.diagram.refine)
-        self._cells = Cells(self.grid)
-        self._rounds = [self.grid.coarse()]
+    def __init__(self, diagram: Diagram, *choices: Any):
+        super().__init__(diagram, *choices)
+        self._grid = Grid(self.axes.shape, self.diagram.refine)
+        self._finest = self.axes.refined(self.diagram.refine)
+        self._cells = Cells(self._grid)
+        self._rounds = [self._grid.coarse()]
 
     @property
     def total(self) -> None:
         return None
 
     def pilot(self) -> Pilot:
-        most = self.grid.size * self.diagram.starts
+        most = self._grid.size * self.diagram.starts
         assumes = "boundaries of phases are as in a sample of neighbours"
         window = super().pilot()
         words = ", ".join(filter(None, (window.assumes, assumes)))
@@ -297,7 +317,7 @@ class RefinedWork(GridWork):
             cells *= differ
             points += (3**dims - 1) / 2 * cells  # its share of those on its edges
             cells, differ = 2**dims * cells, HALVED
-        return int(min(points, self.grid.size)) * self.diagram.starts
+        return int(min(points, self._grid.size)) * self.diagram.starts
 
     def scan_points(self, round: int, earlier: Results) -> int | None:
         while round >= len(self._rounds):
@@ -313,7 +333,7 @@ class RefinedWork(GridWork):
 
     def scan_compute(self, chunk: Chunk, payload: np.ndarray, tick: Tick) -> Arrays:
         start = np.arange(chunk.first, chunk.stop) % self.diagram.starts
-        points = self._points(self.finest, payload, start)
+        points = self._points(self._finest, payload, start)
         outcome = run(self.scan, points, self._in_points(tick))
         arrays = self._scanned_rows(points, outcome)
         return arrays | {"label": labels(outcome.verdicts)}
@@ -322,7 +342,7 @@ class RefinedWork(GridWork):
         return np.concatenate([x for x in self._rounds if len(x)])
 
     def assemble(self, results: Results) -> Assembled:
-        places = computed(self.grid, self.finest, self.index())
+        places = computed(self._grid, self._finest, self.index())
         rows = self.judged(results)
         return assembled(self.diagram, self.dimension, rows, self.compiler, places)
 
@@ -334,15 +354,20 @@ class SweepWork(GridWork):
     filled up with the last value.
     """
 
-    def __init__(self, diagram: Diagram, batch: int | None = None):
-        super().__init__(diagram, batch)
+    @once
+    def span(self) -> int:
+        """Values of a round."""
         steps = self.plan.transient + self.plan.steps * (
             4 if self.plan.exponents else 1
         )
         span = int(SWEEP_WORK // (steps * max(self.batch, 8)))
-        self.span = min(max(span, 1), self.axes.shape[0])
+        return min(max(span, 1), self.axes.shape[0])
+
+    @once
+    def along(self) -> np.ndarray:
+        """Places of the values in the order in which they are followed."""
         upward = np.argsort(self.axes.values[0])
-        self.along = upward if self.diagram.sweep == "up" else upward[::-1]
+        return upward if self.diagram.sweep == "up" else upward[::-1]
 
     @property
     def most(self) -> int:
@@ -446,48 +471,3 @@ def labels(verdicts: Verdicts | None) -> np.ndarray:
     phase, period = np.asarray(verdicts.phase), np.asarray(verdicts.period)
     zeros = np.where(phase == phases.QUASIPERIODIC, verdicts.evidence.zeros, 0)
     return (period * (1 + verdicts.exponents.shape[0]) + zeros) * len(PHASES) + phase
-
-
-def _identity(posed: Diagram) -> dict[str, Any]:
-    """What makes a diagram this one, as the table of a study."""
-    run = {n: x for n, x in asdict(posed.plan).items() if x is not None}
-    if run["compiler"] == AUTO:
-        del run["compiler"]  # diagrams of the time before there was a choice are these
-    if posed.refine:
-        run["refine"] = posed.refine
-    if posed.sweep:
-        run["sweep"] = posed.sweep
-    if posed.confirm != Confirm():
-        run["confirm"] = {
-            n: x for n, x in asdict(posed.confirm).items() if x is not None
-        }
-    scanned, listed = (
-        {name: x.tolist() for name, x in table.items()}
-        for table in (posed.axes.scanned, posed.axes.columns)
-    )
-    return {
-        "kind": posed.attributes["kind"],
-        "parameters": posed.axes.fixed | scanned | listed,
-        "run": run,
-        "system": {
-            "sha256": _digest(posed),
-            "drive_period": posed.system.drive_period,
-            "unit": posed.system.unit,
-        },
-    }
-
-
-def _digest(posed: Diagram) -> str:
-    """SHA-256 of the traced step, of what it shows, and of the starts.
-
-    Starts are those of the first and the last point.
-    """
-    system, axes = posed.system, posed.axes
-    corners = np.array([[0, n - 1] for n in axes.shape]).T
-    params = axes.at(corners)
-    starts = posed.start(params, np.zeros(2, int))
-
-    def everything(state, params):
-        return system.steps(state, params), system.shown(state, params)
-
-    return program_digest(everything, starts, params)
