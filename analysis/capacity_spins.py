@@ -28,7 +28,7 @@ from scipy.special import log_expit
 import statmech_attn
 from statmech_attn import dmft, montecarlo, storage
 from statmech_attn.dmft import extensive
-from statmech_attn.labels import Variable, Variables
+from statmech_attn.studies.extensive.of_spins import THRESHOLDS
 
 
 APART = 0.02  # loads, which are multiples of it, so that programs are used again
@@ -37,25 +37,6 @@ WITHIN = 0.05, 0.6  # loads between which that is sought
 DRAWS = 200  # of samples that are drawn again
 RETRIEVED = 0.5
 ONE = dmft.site_classes(np.ones((4, 1, 1)))
-LABELS = Variables(
-    Variable(
-        "threshold",
-        "context n_spins",
-        "alpha at which half of the samples retrieve",
-        symbol="α_N",
-        parts="_error",
-    ),
-    Variable(
-        "after",
-        "context",
-        "alpha at which the theory does, after as many steps",
-        symbol="α(t)",
-    ),
-    Variable("context", "context", "length of the context window", "token", "C"),
-    Variable("n_spins", "n_spins", "number of spins", symbol="N"),
-    Variable("beta", "", "inverse temperature of the output", symbol="β"),
-    Variable("gamma", "", "inverse temperature of attention", symbol="γ"),
-)
 
 
 class Point(NamedTuple):
@@ -163,7 +144,7 @@ def main() -> None:
     lengths = *map(len, axes), -1
     of = lambda name: np.array([point[name] for point in points]).reshape(lengths)
     dims = ("context", "beta", "gamma")
-    dataset = LABELS.labelled(
+    dataset = THRESHOLDS.labelled(
         {
             "threshold": ((*dims, "n_spins"), of("all")),
             "threshold_error": ((*dims, "n_spins"), of("errors")),

@@ -46,8 +46,8 @@ import numpy as np
 import statmech_attn
 from statmech_attn import dmft, dynamics, montecarlo, storage
 from statmech_attn.dmft import extensive
-from statmech_attn.labels import Variable, Variables
 from statmech_attn.storage import toml
+from statmech_attn.studies.extensive.of_spins import MOTION
 
 
 PRESET = "poclopez-pe2"
@@ -61,48 +61,6 @@ RUNS = {
     "noisy": "noisy_theory",
 }
 WINDOWS = 9  # of the theory: the one of the spins, and the next for its error
-LABELS = Variables(
-    Variable(
-        "motion",
-        "",
-        "spread in time of the attention vector; error: the spread over later windows",
-        symbol="σ_A",
-        parts="_stderr",
-    ),
-    Variable(
-        "motion_spins",
-        "n_spins",
-        "the same of spins: root mean square over samples",
-        symbol="σ_A",
-        parts="_stderr",
-    ),
-    Variable(
-        "motion_limit",
-        "",
-        "square of the same, on a line in 1/N where 1/N = 0",
-        symbol="σ_A²",
-        parts="_stderr",
-    ),
-    Variable(
-        "motion_slope", "", "slope of the line", symbol="dσ_A²/dN⁻¹", parts="_stderr"
-    ),
-    Variable(
-        "motion_chi2",
-        "",
-        "sum of squares of deviations from the line, in errors",
-        symbol="χ²",
-    ),
-    Variable(
-        "difference",
-        "n_spins",
-        "root mean square difference of A from the theory, early tokens of a sample",
-        symbol="ΔA",
-        parts="_stderr",
-    ),
-    Variable("alpha", "", "further patterns per spin", symbol="α"),
-    Variable("n_spins", "n_spins", "number of spins", symbol="N"),
-    Variable("beta", "", "inverse temperature of the output", symbol="β"),
-)
 
 
 def motion(A: np.ndarray, period: int) -> np.ndarray:
@@ -348,7 +306,7 @@ def main() -> None:
         "beta": np.array(options.betas),
         "n_spins": np.array(options.sizes),
     }
-    dataset = LABELS.labelled(variables, coordinates).assign_attrs(
+    dataset = MOTION.labelled(variables, coordinates).assign_attrs(
         kind="crosstalk-spins", samples=options.samples, window=options.window
     )
     chosen = {k: v for k, v in vars(options).items() if k != "output"}

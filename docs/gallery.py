@@ -132,7 +132,12 @@ DYNAMICS = (
     Row("bifurcation_points", PE5[1:], tutorial="05_continuation"),
     Row("critical_curves", [CURVES], tutorial="05_continuation"),
     Row("bifurcation_curves", [CURVES], tutorial="05_continuation"),
-    Row("sweep_diagram", [TORUS, *PE5], tutorial="02_poclopez_aguilera"),
+    Row(
+        "sweep_diagram",
+        [TORUS, *PE5],
+        "sweep_diagram(a, [b, c])",
+        "02_poclopez_aguilera",
+    ),
     Row("basin_fractions", [BASINS], tutorial="04_phases"),
     Row("lifetimes", [BASINS], tutorial="04_phases"),
     Row(
@@ -174,6 +179,8 @@ DYNAMICS = (
         [CAPACITIES, Kept("capacity_spins")],
         tutorial="13_growing_patterns",
     ),
+    Row("capacities_of_spins", [Kept("capacity_spins")]),
+    Row("motion_against_size", [Kept("crosstalk_spins")]),
     Row(
         "phases_against_load",
         [CROSSTALK, Kept("crosstalk_spins")],

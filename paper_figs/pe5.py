@@ -14,7 +14,7 @@ def main(arguments=None):
         sweeps = script.analysis(
             "analysis/pe5_sweeps.py", study=f"analysis/{name}.toml"
         )
-        script.save(plotting.sweep_diagram(sweeps, *cycles), name)
+        script.save(plotting.sweep_diagram(sweeps, cycles), name)
 
 
 if __name__ == "__main__":

@@ -292,6 +292,8 @@ KINDS = Rows(
             "extensive": "extensive:ORDER_PARAMETERS",
             "extensive-simulation": "extensive:SAMPLES",
             "capacity": "extensive:CAPACITIES",
+            "capacity-spins": "extensive:CAPACITY_SPINS",
+            "crosstalk-spins": "extensive:CROSSTALK_SPINS",
             "order-parameter": "learning:ORDER_PARAMETER one_shot:ORDER_PARAMETER",
             "posterior": "learning:POSTERIOR",
             "learning-curve": "learning:LEARNING_CURVE",

@@ -162,7 +162,8 @@ class Variables:
 
     Args:
         rows: variables, and tables of them.
-        attributes: of the file, without which it is no whole one.
+        attributes: of the file, without which it is no whole one; with the variable
+            that needs each, or "" where all do.
 
     Example:
         >>> U = Variable("U_{l}", "width", "order parameter", parts="_stderr")
@@ -172,12 +173,15 @@ class Variables:
     """
 
     def __init__(
-        self, *rows: "Variable | Variables", attributes: Sequence[str] = ()
+        self,
+        *rows: "Variable | Variables",
+        attributes: Mapping[str, str] | Sequence[str] = (),
     ) -> None:
         self.rows: list[Variable] = []
         for row in rows:
             self.rows += row.rows if isinstance(row, Variables) else [row]
-        self.file_attributes = tuple(attributes)
+        of_all = not isinstance(attributes, Mapping)
+        self.file_attributes = dict.fromkeys(attributes, "") if of_all else attributes
         self._plain = {row.name: row for row in self.rows if "{" not in row.name}
         self._patterns = [
             (re.compile(_pattern(row.name + ending)), row, ending)

@@ -29,13 +29,19 @@ def require_layout(dataset: xr.Dataset, path) -> None:
     row = kinds.of_file(kind, dataset.dims)
     table = kinds.KINDS.part(row, "variables") if row else None
     for lacking in _lacking(dataset, table) if table else ():
-        raise ValueError(f"{path}: is no whole file of kind {kind!r}: {lacking}.")
+        version = dataset.attrs.get(
+            "git_describe", dataset.attrs.get("package_version")
+        )
+        raise ValueError(
+            f"{path}: is no whole file of kind {kind!r}: {lacking}; it was written by "
+            f"version {version}: compute it again."
+        )
 
 
 def _lacking(dataset: xr.Dataset, table: Variables) -> Iterator[str]:
     """What is missing, in words."""
-    for name in table.file_attributes:
-        if name not in dataset.attrs:
+    for name, needed_by in table.file_attributes.items():
+        if name not in dataset.attrs and (not needed_by or needed_by in dataset):
             yield f"it has no attribute {name}"
     if not _is_table(dataset.attrs.get("task", "{}")):
         yield "its attribute task is no JSON object"

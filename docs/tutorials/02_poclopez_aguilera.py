@@ -178,11 +178,11 @@ plotting.classifier_disagreement(zoom)
 results = Path("../../paper_figs/results")
 load = lambda name: storage.read(results / f"pe5_{name}-laptop.h5")
 cycles = [load("continuation"), load("continuation_locking")]
-plotting.sweep_diagram(load("full"), *cycles)
+plotting.sweep_diagram(load("full"), cycles)
 
 # %%
 
-plotting.sweep_diagram(load("torus"), *cycles)
+plotting.sweep_diagram(load("torus"), cycles)
 
 # %%
 # The published diagrams give no numbers to compare with.  A third one, over [1.364,

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     )
     from statmech_attn.plotting.extensive import (
         capacities,
+        capacities_of_spins,
         crosstalk_in_time,
         extensive_agreement,
         overlaps_in_time,
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
         error_against_examples,
         variance_against_examples,
     )
-    from statmech_attn.plotting.loads import phases_against_load
+    from statmech_attn.plotting.loads import motion_against_size, phases_against_load
     from statmech_attn.plotting.lyapunov import running_lyapunov
     from statmech_attn.plotting.one_shot import (
         one_shot_accuracy,
@@ -136,6 +137,7 @@ __all__ = [
     "bifurcation_samples",
     "branches",
     "capacities",
+    "capacities_of_spins",
     "chaos_indicators",
     "Choice",
     "choices",
@@ -170,6 +172,7 @@ __all__ = [
     "learning_pictures",
     "lifetimes",
     "lyapunov_spectrum",
+    "motion_against_size",
     "names",
     "offered",
     "one_shot_accuracy",

@@ -30,12 +30,12 @@ def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
     Raises:
         ValueError: it is no scan.
     """
-    if "section_count" not in dataset:
+    if not (known := [x for x in ("section_count", "phase") if x in dataset]):
         kind = dataset.attrs.get("kind", "another data set")
         raise ValueError(
             f"this picture shows a scan of kind bifurcation or diagram; got {kind}."
         )
-    dims = [str(d) for d in dataset.section_count.dims if d != "start"]
+    dims = [str(d) for d in dataset[known[0]].dims if d != "start"]
     if "point" in dims:  # two refined ones
         dims = [str(d) for d in dataset.dims if str(d).endswith("_grid")]
     return tuple(name.removesuffix("_grid") for name in dims)
@@ -43,14 +43,21 @@ def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
 
 def is_plane(dataset: xr.Dataset) -> bool:
     """Whether two parameters were scanned."""
-    return len(parameters(dataset)) == 2
+    known = "section_count" in dataset or "phase" in dataset
+    return known and len(parameters(dataset)) == 2
+
+
+def is_swept(dataset: xr.Dataset) -> bool:
+    """Whether the two starts of a scan were followed up and down."""
+    words = str(dataset.attrs.get("start", ""))
+    return words.startswith("followed up and down") and dataset.sizes.get("start") == 2
 
 
 @picture(
     "bifurcation",
     "bifurcation",
     "diagram",
-    when=lambda dataset: not is_plane(dataset),
+    when=lambda dataset: "section_count" in dataset and not is_plane(dataset),
 )
 @style.styled
 def bifurcation_diagram(

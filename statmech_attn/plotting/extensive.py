@@ -336,6 +336,34 @@ def capacities(
     return sheet.figure
 
 
+@picture("thresholds", "capacity-spins")
+@style.styled
+def capacities_of_spins(spins: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
+    """Alpha at which spins stop to retrieve, at their largest number, and the theory's.
+
+    Args:
+        spins: a result of `analysis/capacity_spins.py`.
+        axes: those to draw on, one for each beta.
+    """
+    betas, size = spins.beta.values, (style.DOUBLE, 2.6)
+    make = lambda: sheets.grid(*size, 1, len(betas), sharey=True)
+    sheet = sheets.sheet(axes, len(betas), make)
+    for axis, beta in zip(sheet.axes, betas, strict=True):
+        for C, colour in zip(spins.context.values, itertools.cycle(style.SERIES)):
+            point = spins.isel(n_spins=-1).sel(context=C, beta=beta)
+            _threshold(axis, point, "gamma", colour)
+            axis.plot([], [], "o", mfc="none", ms=3.4, color=colour, label=f"$C = {C}$")
+        axis.set_title(rf"$\beta = {notes.number(beta)}$", loc="right", pad=2.5)
+        axis.set_xlabel(style.WORDS["gamma"])
+        axis.margins(0.08, 0.08)
+    sheet.axes[0].set_ylabel(r"$\alpha$ at which half retrieve")
+    sheet.letters()
+    sheet.legend()
+    tokens = f"{spins.attrs['steps']} tokens"
+    sheet.note(f"{_sizes(spins)}, {tokens}; bars: theory")
+    return sheet.figure
+
+
 TEMPERATURE = r"temperature $1/\beta$"
 
 

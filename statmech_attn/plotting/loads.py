@@ -1,6 +1,7 @@
 """Phases of a network as the load of further patterns grows.
 
-Takes a file of kind `diagram` over beta and alpha, as of `analysis/crosstalk.py`.
+Takes a file of kind `diagram` over beta and alpha, as of `analysis/crosstalk.py`, and
+one of kind `crosstalk-spins`, as of `analysis/crosstalk_spins.py`.
 """
 
 import string
@@ -15,16 +16,24 @@ from matplotlib.scale import SymmetricalLogTransform
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from statmech_attn.plotting import notes, sheets, style
-from statmech_attn.plotting.bifurcation import codes_of
+from statmech_attn.plotting.bifurcation import codes_of, is_plane, parameters
 from statmech_attn.plotting.comparison import MARKERS, scientific
 from statmech_attn.plotting.exponents import jumps
+from statmech_attn.plotting.registry import Beside, picture
 from statmech_attn.plotting.sheets import PanelAxes
 
 
+OVER = {"alpha", "beta"}
 LEAST = 0.005  # spread in time that is drawn
 ALPHA = r"further patterns per spin $\alpha$"
 
 
+@picture(
+    "phases_against_load",
+    "diagram",
+    when=lambda dataset: is_plane(dataset) and set(parameters(dataset)) == OVER,
+    beside={"spins": Beside("crosstalk-spins", ())},
+)
 @style.styled
 def phases_against_load(
     dataset: xr.Dataset, spins: xr.Dataset | None = None, *, axes: PanelAxes = None
@@ -44,32 +53,62 @@ def phases_against_load(
     loads = [] if spins is None else spins.alpha.values.tolist()
     sheet = sheets.sheet(axes, 2 + len(loads), lambda: _panels(len(loads)))
     dataset = dataset.transpose("beta", "alpha", ...)
-    betas = dataset.beta.values
-    shades = colormaps["cividis"](np.linspace(0, 0.92, len(betas)))
-    looks = {
-        beta: {"color": shade, "marker": MARKERS[i % len(MARKERS)]}
-        for i, (beta, shade) in enumerate(zip(betas.tolist(), shades, strict=True))
-    }
+    looks = _looks(dataset)
     _phases(sheet.axes[0], dataset)
     _exponents(sheet.axes[1], dataset, looks)
     words = ""
     if spins is not None:
-        for axis, load in zip(sheet.axes[2:], loads, strict=True):
-            _motion(axis, spins.sel(alpha=load), looks)
-            axis.set_title(rf"$\alpha = {load:g}$", loc="right", pad=2.5)
-            axis.set_ylim(
-                LEAST, 1.3 * max(spins.motion.max(), spins.motion_spins.max())
-            )
-        sheet.axes[2].set_ylabel("spread of $A$ in time")
-        first, last = spins.attrs["window"]
-        words = (
-            f"markers: spins, tokens {first} to {last}; bars: theory, where it moves "
-            f"by more than {LEAST:g}"
-        )
+        words = _motions(sheet.axes[2:], spins, looks)
     sheet.letters()
     sheet.legend(6)
     sheet.note("\n".join(filter(None, (notes.network(dataset), words))))
     return sheet.figure
+
+
+@picture("motion", "crosstalk-spins")
+@style.styled
+def motion_against_size(spins: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
+    """Spread in time of the attention of spins against their number, for every alpha.
+
+    Args:
+        spins: a result of `analysis/crosstalk_spins.py`.
+        axes: those to draw on, one for each alpha.
+    """
+    loads, size = spins.sizes["alpha"], (style.DOUBLE, 2.6)
+    sheet = sheets.sheet(axes, loads, lambda: sheets.grid(*size, 1, loads, sharey=True))
+    looks = _looks(spins)
+    words = _motions(sheet.axes, spins, looks)
+    for beta, look in looks.items():
+        words_of = rf"$\beta = {beta:g}$"
+        sheet.axes[0].plot([], [], ls="none", ms=3.2, label=words_of, **look)
+    sheet.letters()
+    sheet.legend(6)
+    sheet.note(words)
+    return sheet.figure
+
+
+def _looks(dataset: xr.Dataset) -> dict[float, Any]:
+    """Colour and marker of every beta."""
+    betas = dataset.beta.values.tolist()
+    shades = colormaps["cividis"](np.linspace(0, 0.92, len(betas)))
+    return {
+        beta: {"color": shade, "marker": MARKERS[i % len(MARKERS)]}
+        for i, (beta, shade) in enumerate(zip(betas, shades, strict=True))
+    }
+
+
+def _motions(axes: list[Axes], spins: xr.Dataset, looks: dict[float, Any]) -> str:
+    """A panel for every alpha, and what the note says of them."""
+    for axis, load in zip(axes, spins.alpha.values.tolist(), strict=True):
+        _motion(axis, spins.sel(alpha=load), looks)
+        axis.set_title(rf"$\alpha = {load:g}$", loc="right", pad=2.5)
+        axis.set_ylim(LEAST, 1.3 * max(spins.motion.max(), spins.motion_spins.max()))
+    axes[0].set_ylabel("spread of $A$ in time")
+    first, last = spins.attrs["window"]
+    return (
+        f"markers: spins, tokens {first} to {last}; bars: theory, where it moves by "
+        f"more than {LEAST:g}"
+    )
 
 
 def _panels(loads: int) -> list[Axes]:

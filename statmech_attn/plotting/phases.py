@@ -188,7 +188,7 @@ def _amounts(
 @picture(
     "classifiers",
     "bifurcation",
-    when=lambda data: "phase" in data and not (is_plane(data) or is_own(data)),
+    when=lambda data: "phase_paper" in data and not (is_plane(data) or is_own(data)),
 )
 @style.styled
 def classifier_disagreement(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:

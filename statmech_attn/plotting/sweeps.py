@@ -5,6 +5,8 @@ upward and the second downward (analysis/pe5_sweeps.py), and files of kind
 `continuation`.
 """
 
+from collections.abc import Sequence
+
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -13,19 +15,30 @@ from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.basins import draw_sweeps
 from statmech_attn.plotting.bifurcation import (
     BANDS,
+    is_swept,
     lyapunov_spectrum,
     phase_ribbon,
 )
 from statmech_attn.plotting.continuation import bifurcation_points, branches
+from statmech_attn.plotting.registry import Beside, picture
 from statmech_attn.plotting.sheets import PanelAxes
 
 
 HEIGHTS = (0.13, 0.9, 0.9, 0.6, 0.6)
 
 
+@picture(
+    "sweeps",
+    "bifurcation",
+    when=lambda dataset: "phase" in dataset and is_swept(dataset),
+    beside={"continuations": Beside("continuation", ("network",), several=True)},
+)
 @style.styled
 def sweep_diagram(
-    scan: xr.Dataset, *continuations: xr.Dataset, axes: PanelAxes = None
+    scan: xr.Dataset,
+    continuations: Sequence[xr.Dataset] = (),
+    *,
+    axes: PanelAxes = None,
 ) -> Figure:
     """Phases of both sweeps, their samples over branches of cycles, their exponents.
 

@@ -113,7 +113,7 @@ def test_bifurcations_outside_of_the_sweeps_are_not_in_their_legend(
     both_ways, branches
 ):
     def words(continuation):
-        (legend,) = plotting.sweep_diagram(both_ways, continuation).legends
+        (legend,) = plotting.sweep_diagram(both_ways, [continuation]).legends
         return {text.get_text() for text in legend.get_texts()}
 
     assert "fold" in words(branches)

@@ -18,15 +18,15 @@ _GRID = "of a refined file"
 _VALUES = (
     Variable(
         "section", "sample", "{shown} on the section {section}", "{shown_unit}",
-        "{symbol}", group=""
+        "{symbol}", group="section"
     ),
     Variable(
         "strobe", "strobe_sample", "{shown} at the clock's phase 0", "{shown_unit}",
-        "{symbol}", group=""
+        "{symbol}", group="section"
     ),
     Variable(
         "section_count", "", "visits to the section in the recorded steps", "1", "n",
-        group=""
+        group="section"
     ),
     Variable(
         "lyapunov", "exponent", "Lyapunov exponents, plain average, largest first",
@@ -59,7 +59,7 @@ _VALUES = (
     ),
     Variable(
         "phase_paper", "", "phase by the sign of the plain average", "1", "phase",
-        group="verdicts", flags=PHASES
+        flags=PHASES
     ),
     Variable(
         "period", "", "period of the orbit, 0 if none", "{unit}", "p", group="verdicts"
@@ -206,7 +206,7 @@ def variables(
             for row in parameters
         ),
         *(row.filled(fill) for row in _COORDINATES),
-        attributes=("section_tolerance",),
+        attributes={"section_tolerance": "section_count"},
     )
 
 

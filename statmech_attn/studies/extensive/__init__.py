@@ -32,3 +32,15 @@ CAPACITIES = Kind(
     pictures="extensive",
     rows="capacity",
 )
+CAPACITY_SPINS = Kind(
+    "capacity-spins",
+    variables=f"{_HERE}.of_spins:THRESHOLDS",
+    pictures="extensive",
+    rows="threshold",
+)
+CROSSTALK_SPINS = Kind(
+    "crosstalk-spins",
+    variables=f"{_HERE}.of_spins:MOTION",
+    pictures="loads",
+    rows="motion",
+)

@@ -11,7 +11,7 @@ DIAGRAM = Kind(
     "diagram",
     variables="statmech_attn.dynamics.diagrams:VARIABLES",
     summary=f"{_SUMMARY}:BIFURCATION",
-    pictures="bifurcation phases",
+    pictures="bifurcation phases loads",
     rows="section_count phase",
 )
 HYSTERESIS = Kind(

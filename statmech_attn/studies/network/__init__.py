@@ -31,7 +31,7 @@ BIFURCATION = Kind(
     batched=True,
     variables=f"{_HERE}.bifurcation:VARIABLES",
     summary=f"{_SUMMARY}:BIFURCATION",
-    pictures="bifurcation phases",
+    pictures="bifurcation phases sweeps",
     rows="section_count phase",
 )
 CONTINUATION = Kind(
