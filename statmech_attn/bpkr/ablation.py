@@ -10,8 +10,10 @@ With $L_p(g)$ the loss of example p, and $e_h$ the gate of head h alone,
     $-\langle \partial L_p / \partial g_h \rangle_p$    $d_h$ to first order  `linear`
 
 Nothing is trained again.  All are means over the same examples, whose scatter gives the
-standard errors.  The gradient score is that of Michel, Levy and Neubig
-(arXiv:1905.10650).
+standard errors.  Where $(\sum d_p^2)^2 / \sum d_p^4$ examples carry a mean, fewer than
+about ten, others would carry it in another sample, and the error says nothing: rare
+losses of one in P examples are 0 +- 0 in a third of all samples.  The gradient score is
+that of Michel, Levy and Neubig (arXiv:1905.10650).
 """
 
 import dataclasses
@@ -71,6 +73,12 @@ _PAIRS = "attention_head attention_head_pair"
 _ROWS = (
     _row("loss", "", "mean loss of the network with all heads", "L"),
     _row("gained", _HEADS, "loss gained without the head", "d_h", name="loss_gained"),
+    Variable(
+        "effective_examples",
+        _HEADS,
+        "examples that carry the loss gained, of which fewer than ten know no error",
+        symbol="(Σd²)²/Σd⁴",
+    ),
     _row(
         "gradient",
         _HEADS,
@@ -145,6 +153,14 @@ class Ablation(eqx.Module):
     interaction: Mean | None = None
     order: tuple[int, ...] | None = eqx.field(static=True, default=None)
     pruned: Mean | None = None
+
+    @property
+    def effective_examples(self) -> Float[np.ndarray, " n"]:
+        """How many examples carry the loss gained without each head; NaN if none do."""
+        d = self.differences
+        with np.errstate(invalid="ignore"):
+            squares = (d / abs(d).max(axis=1, keepdims=True)) ** 2  # no underflow
+            return squares.sum(axis=1) ** 2 / (squares**2).sum(axis=1)
 
     @property
     def silent(self) -> tuple[str, ...]:

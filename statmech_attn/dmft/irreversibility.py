@@ -51,7 +51,7 @@ class EntropyProduction(eqx.Module):
     Attributes:
         mean: average over the window.
         weighted: the same as a weighted average, which converges fast on regular
-            orbits.
+            orbits.  It has no error: in chaos take `mean`, whose scatter is smaller.
         stderr: standard error of the mean, from blocks.
         blocks: averages over each block.
         steps: tokens of the window.
@@ -76,7 +76,11 @@ class EntropyProduction(eqx.Module):
             error="stderr",
         ),
         Variable(
-            "weighted", "", "entropy production, weighted average", ENTROPY_UNIT, "σ_w"
+            "weighted",
+            "",
+            "the same, weighted, for regular orbits",
+            ENTROPY_UNIT,
+            "σ_w",
         ),
         Variable(
             "blocks", "block", "entropy production of blocks", ENTROPY_UNIT, line=False

