@@ -49,8 +49,14 @@ PIECE = 256  # steps of a record, after which it goes on with the next one
 PARTS = 16  # pieces into which a segment is cut at once
 SIGMAS = 3.0  # standard errors below which an exponent is zero
 CLOSED = 10.0  # distance of a return over `far`, below which the orbit recurs
-EDGE_RESULTS = Words("tracked", "left", "undecided", "another")
-TRACKED, LEFT, UNDECIDED, ANOTHER = range(len(EDGE_RESULTS))
+EDGE_RESULTS = Words(
+    "tracked for all steps",
+    "the two sides no longer go to their labels",
+    "an orbit between the sides has no label within the horizon",
+    "a third basin lies between the sides",
+    "the sides are one number to rounding in a coordinate",
+)
+TRACKED, LEFT, UNDECIDED, ANOTHER, ROUNDED = range(len(EDGE_RESULTS))
 
 
 class Edge(NamedTuple):
@@ -65,10 +71,9 @@ class Edge(NamedTuple):
         period: steps after which the edge state recurs; 0: it does not, or not yet.
         exponents: of the edge state, the largest first; none of too few states.
         stderr: their standard errors.
-        result: index into `EDGE_RESULTS`: tracked for all steps; left, where the two
-            sides no longer go to their labels; undecided, where an orbit beside the
-            edge has no label within the horizon; another, where a third basin lies
-            between the two sides.
+        result: index into `EDGE_RESULTS`.  Where chaos along the edge parts the sides
+            faster than the way across it, they become one number to rounding across:
+            no horizon helps.
         unit: what a step is.
     """
 
@@ -401,6 +406,8 @@ class _Track:
                 self.result = LEFT
             elif not change.any():
                 self.result = UNDECIDED if (labels == NOT_SETTLED).any() else ANOTHER
+            if self.result != TRACKED and _rounded(points):
+                self.result = ROUNDED
             i = int(np.argmax(change))
             vectors = points[:, i : i + 2]
         return self.sides.placed(state, jnp.asarray(vectors))
@@ -410,6 +417,13 @@ def _separation(vectors):
     """Largest difference of a coordinate, over 1 + the largest coordinate."""
     apart = vectors.max(axis=-1) - vectors.min(axis=-1)
     return apart.max() / (1 + abs(vectors).max())
+
+
+def _rounded(points: np.ndarray) -> bool:
+    """Whether a coordinate (d, n) changes by so little that a map may round it away."""
+    change = np.abs(points[:, -1] - points[:, 0])
+    least = PARTS**2 * np.spacing(np.abs(points).max(axis=1))
+    return bool(((change > 0) & (change <= least)).any())
 
 
 def _period(states: np.ndarray, multiple: int, tolerance: float) -> int:

@@ -32,7 +32,7 @@ def test_the_edge_state_of_two_wells_is_the_fixed_point_between_them():
     edge = track_edge(
         driven, jnp.array([-0.7, 0.2]), jnp.array([1.2, 0.3]), label=deep, steps=4000
     )
-    assert edges.EDGE_RESULTS[edge.result] == "tracked"
+    assert edge.result == edges.TRACKED
     assert edge.states.shape == (4000, 2) and edge.labels == (0, 1)
     assert np.abs(edge.states[:, 0]).max() < 2e-6
     assert edge.separation.max() < 1.01e-6
@@ -87,8 +87,18 @@ def test_states_of_one_label_are_refused_and_a_lost_edge_has_a_code():
         track_edge(lambda s: s, clock(-1.0), clock(1.0), label=lambda s: s["t"])
     # Nothing within 0.1 of the edge comes out of it within 10 steps.
     edge = track_edge(driven, start(-1.2), start(1.2), label=deep, horizon=10)
-    assert edges.EDGE_RESULTS[edge.result] == "undecided"
+    assert edge.result == edges.UNDECIDED and "within the horizon" in repr(edge)
     assert edge.states.shape[0] == 0 and edge.exponents.size == 0
+
+
+def test_sides_that_are_one_to_rounding_have_a_code():
+    """Across the edge x = 0.3 distances grow by 1.1 a step, along it by 4 at most, and
+    every cut divides both: the distance across comes down to floats' 6e-17."""
+    slow = lambda x: jnp.stack([0.3 + 1.1 * (x[0] - 0.3), 4 * x[1] * (1 - x[1])])
+    side = lambda x: jnp.where(jnp.abs(x[0] - 0.3) > 0.5, (x[0] > 0.3).astype(int), -1)
+    sides = jnp.array([0.1, 0.2]), jnp.array([0.7, 0.21])
+    edge = track_edge(slow, *sides, label=side, horizon=1000)
+    assert edge.result == edges.ROUNDED and "one number to rounding" in repr(edge)
 
 
 @pytest.mark.slow
@@ -97,17 +107,17 @@ def test_labels_that_are_no_basins_of_two_have_a_code():
     # Between the wells is a third one, of the label 2.
     third = lambda x: jnp.where(jnp.abs(x[0]) < 0.1, 2, deep(x))
     edge = track_edge(driven, start(-1.2), start(1.2), label=third, horizon=10)
-    assert edges.EDGE_RESULTS[edge.result] == "another"
+    assert edge.result == edges.ANOTHER
     assert edge.states.shape[0] == 0 and edge.exponents.size == 0
     # Chaos on both sides: a label that is not that of a basin changes with the orbit.
     logistic = lambda x: 4 * x * (1 - x)
     parity = lambda x: jnp.where((x > 0.2) & (x < 0.8), -1, (x > 0.5).astype(int))
     lost = track_edge(logistic, jnp.array(0.1), jnp.array(0.9), label=parity)
-    assert edges.EDGE_RESULTS[lost.result] in ("left", "undecided")
+    assert lost.result in (edges.LEFT, edges.UNDECIDED, edges.ROUNDED)
 
 
 def test_an_edge_between_orbits_that_end_in_nan_is_lost():
     step = lambda x: jnp.where(x < 5, 2 * x, jnp.nan)
     side = lambda x: jnp.where(x > 1, 1, 0)
     edge = track_edge(step, jnp.array(0.1), jnp.array(2.0), label=side, transient=0)
-    assert edges.EDGE_RESULTS[edge.result] == "left"
+    assert edge.result == edges.LEFT
