@@ -1,15 +1,21 @@
 """What files of each kind hold at least: what their summaries and pictures read."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import xarray as xr
 
 from statmech_attn import kinds
-from statmech_attn.labels import Variable, Variables
+from statmech_attn.labels import Variables
 
 
 AT_ONCE = 2**28  # bytes of what a summary reads
+# Variables whose codes are always known.
+ALWAYS = re.compile(
+    "phase.*|doubtful|lyapunov_source|quantity|.*verdict|"
+    "(branch|curve|degenerate|special)_.*"
+)
 # Parts that a study may leave out, or files of an earlier version.
 ASKED = ("_corrected", "_draws", "_by_temperature", "_by_width")
 
@@ -45,6 +51,7 @@ def _lacking(dataset: xr.Dataset, table: Variables) -> Iterator[str]:
             yield f"it has no attribute {name}"
     if not _is_table(dataset.attrs.get("task", "{}")):
         yield "its attribute task is no JSON object"
+    flags: dict[str, int] = {}
     for number, group in enumerate(table.groups(dataset.attrs)):
         stored = {
             row.name + ending: row
@@ -59,7 +66,14 @@ def _lacking(dataset: xr.Dataset, table: Variables) -> Iterator[str]:
                 yield f"it has no variable {name}"
             elif missing := set(row.dims.split()) - set(dataset[name].dims):
                 yield f"its variable {name} has no dimension {min(missing)}"
-            elif row.flags and not _has_words(row, dataset[name]):
+            elif row.flags and "flag_meanings" not in dataset[name].attrs:
+                yield f"its variable {name} has codes without a meaning"
+            # Summaries name phases by themselves.
+            words = row.flags if name.startswith("phase") else ()
+            flags |= {name: len(words)} if words else {}
+    for name, variable in dataset.variables.items():
+        if "flag_meanings" in variable.attrs:
+            if not _has_words(str(name), variable, flags.get(str(name))):
                 yield f"its variable {name} has codes without a meaning"
 
 
@@ -71,17 +85,17 @@ def _is_table(text) -> bool:
         return False
 
 
-def _has_words(row: Variable, codes: xr.DataArray) -> bool:
-    """Whether every code has a word, or is -1: nothing to say of it.
+def _has_words(name: str, variable: xr.Variable, count: int | None) -> bool:
+    """Whether every code has one of `count` words, or says that there is none, by -1.
 
     Codes are not read where they are so many that no summary shows them.
     """
-    words = row.flags
-    if not row.name.startswith("phase"):  # which summaries name by themselves
-        words = str(codes.attrs.get("flag_meanings", "")).split()
-    if codes.dtype.kind not in "iu":
+    count = count or len(str(variable.attrs["flag_meanings"]).split())
+    if variable.dtype.kind not in "iub":
         return False
-    if codes.nbytes > AT_ONCE or not codes.size:
+    if variable.nbytes > AT_ONCE or not variable.size:
         return True
-    values = codes.values
-    return bool(values.min() >= -1 and values.max() < len(words))
+    masks = "flag_masks" in variable.attrs
+    count = 2**count if masks else count
+    least = 0 if masks or ALWAYS.fullmatch(name) else -1
+    return bool(variable.values.min() >= least and variable.values.max() < count)

@@ -1,0 +1,30 @@
+"""Codes of kept files that no word belongs to, of every variable that has words."""
+
+from pathlib import Path
+
+import pytest
+
+from statmech_attn import layout, storage
+
+
+RESULTS = Path(__file__).parents[1] / "paper_figs/results"
+
+
+@pytest.mark.parametrize("file", ["pe5_torus-laptop.h5", "pe5_continuation-laptop.h5"])
+def test_codes_without_a_word_are_refused(file):
+    dataset = storage.read(RESULTS / file)
+    layout.require_layout(dataset, file)
+    names = [n for n, x in dataset.variables.items() if "flag_meanings" in x.attrs]
+    assert len(names) > 2
+    for name in names:
+        for code in (-1, 126 if "flag_values" in dataset[name].attrs else 2**30):
+            changed = dataset.assign({name: dataset[name].astype(int)})
+            changed[name][..., 0] = code
+            with pytest.raises(ValueError, match=f"{name} has codes without a meaning"):
+                layout.require_layout(changed, file)
+
+
+def test_minus_one_says_that_nothing_was_computed():
+    dataset = storage.read(RESULTS / "one_shot_saddle-0-laptop.h5")
+    dataset["result"][..., 0] = -1
+    layout.require_layout(dataset, "here")
