@@ -5,6 +5,7 @@ from datetime import datetime, UTC
 from typing import Protocol, runtime_checkable
 
 
+LONGEST = 1000  # characters of an error's line
 CALLBACK = "CpuCallback error"  # of XLA, where Python that a program calls has raised
 
 
@@ -91,7 +92,8 @@ def line_of(error: BaseException) -> str:
     if CALLBACK in first:  # a traceback follows
         last = next((line for line in others if not line.startswith(" ")), first)
         return f"a callback ends in {last}"
-    return first
+    half = LONGEST // 2
+    return first if len(first) <= LONGEST else f"{first[:half]} … {first[-half:]}"
 
 
 def visible(text: str, kept: str = "") -> str:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from statmech_attn.batches.memory import (
         available_memory as available_memory,
+        require_memory as require_memory,
     )
     from statmech_attn.batches.precision import (
         require_double as require_double,

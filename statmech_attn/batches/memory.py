@@ -13,6 +13,8 @@ from typing import Any
 
 import psutil
 
+from statmech_attn.reporting import size
+
 
 GROUPS = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
@@ -33,6 +35,26 @@ def available_memory() -> int:
     if soft != resource.RLIM_INFINITY:
         limits.append(soft - psutil.Process().memory_info().vms)
     return max(0, min(limits))
+
+
+def require_memory(what: str, needed: int) -> None:
+    """Refuse arrays that do not fit, before any of them is made.
+
+    Args:
+        what: takes the memory, in the plural.
+        needed: bytes, of all that is there at once.
+
+    Raises:
+        ValueError: with both numbers.
+
+    Example:
+        >>> require_memory("4 points", 10**6)
+    """
+    if needed > (free := available_memory()):
+        raise ValueError(
+            f"{what} take {size(needed)} of memory, of which {size(free)} are free: "
+            "take fewer."
+        )
 
 
 def device_memory(devices: Sequence[Any]) -> int | None:

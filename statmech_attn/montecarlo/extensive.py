@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Int8, Int32, Key, UInt64
 
 from statmech_attn import presentation
-from statmech_attn.batches import available_memory
+from statmech_attn.batches import require_memory
 from statmech_attn.dmft import extensive, Patterns
 from statmech_attn.labels import Variable
 from statmech_attn.montecarlo.collapsed import class_counts
@@ -272,11 +272,7 @@ def _checked_bytes(
     kinds = len(_columns(problem.ensemble).signs)
     needed = (kinds + 1) * n_spins * extra // 8
     needed += sites + 4 * extra * runs * (steps + 1)
-    if needed > (free := available_memory()):
-        raise ValueError(
-            f"{n_spins} spins with {extra} patterns take {needed / 2**30:.2g} GiB of "
-            f"memory, of which {free / 2**30:.2g} GiB are free: take fewer."
-        )
+    require_memory(f"{n_spins} spins with {extra} patterns", needed)
     return needed
 
 

@@ -62,6 +62,8 @@ def _own(group: h5py.Group, name: str) -> h5py.Dataset:
     variable = _here(group, name)
     if not isinstance(variable, h5py.Dataset):
         raise ValueError(f"{name} is no data set")
+    if variable.shape is None:
+        raise ValueError(f"{name} has no values")
     creation = variable.id.get_create_plist()
     if creation.get_layout() == h5py.h5d.VIRTUAL or creation.get_external_count():
         raise ValueError(f"the data of {name} are in other files")

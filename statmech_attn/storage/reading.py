@@ -379,7 +379,8 @@ def _verify_seal(path: str | Path) -> None:
 def _damaged(path: str | Path, error: Exception) -> StorageError:
     if isinstance(error, BlockingIOError) or "unable to lock file" in str(error):
         return StorageError(f"{path}: another program has locked it; read it later.")
-    reason = _in_one_line(str(error)) or type(error).__name__
+    lacks = f"something has no {error}" if isinstance(error, KeyError) else ""
+    reason = lacks or _in_one_line(str(error)) or type(error).__name__
     return StorageError(f"{path}: is truncated or damaged ({reason}).")
 
 

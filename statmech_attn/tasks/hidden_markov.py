@@ -21,9 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from statmech_attn.batches import require_double, rng
+from statmech_attn.batches import require_double, require_memory, rng
 from statmech_attn.bpkr import Heads, heads_from_products
 from statmech_attn.tasks.options import Task
+
+
+COPIES = 5  # of the inputs that drawing and attending them takes at once
 
 
 class Preset(NamedTuple):
@@ -78,6 +81,8 @@ def draw(key: Key[Array, ""], setting: Task, *, examples: int) -> Examples:
     require_double()
     if examples < 2 or examples % 2:
         raise ValueError(f"examples must be even and >= 2; got {examples}.")
+    entries = setting.n_inputs * setting.tokens
+    require_memory(f"{examples} examples", COPIES * 8 * examples * entries)
     hidden_key, noise_key = jax.random.split(key)
     y = np.repeat([1.0, -1.0], examples // 2)
     hidden = hidden_states(hidden_key, setting, y)

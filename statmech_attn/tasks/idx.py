@@ -49,7 +49,7 @@ def labelled(
             f"{labels_at}: {len(labels)} labels for the {len(images)} images of "
             f"{images_at.name}."
         )
-    if images.shape[1] != images.shape[2]:
+    if images.shape[1] != images.shape[2] or not images.shape[1]:
         raise ValueError(
             f"{images_at}: images must be square; got {images.shape[1:]} pixels."
         )

@@ -237,7 +237,7 @@ def _stacked(place: Path, characters: dict[str, np.ndarray]) -> ImageClasses:
     """All classes as one array; they must have as many drawings."""
     names = sorted(characters)
     counts = [len(characters[name]) for name in names]
-    usual = max(set(counts), key=counts.count)
+    usual = max(sorted(set(counts), reverse=True), key=counts.count)
     for name, count in zip(names, counts):
         if count != usual:
             raise ValueError(

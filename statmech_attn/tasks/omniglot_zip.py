@@ -3,6 +3,7 @@
 NN numbers the character within its alphabet, NNNN within all, DD is the drawer.
 """
 
+import lzma
 import re
 import struct
 import zipfile
@@ -13,18 +14,21 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
+from statmech_attn.reporting import visible
 from statmech_attn.tasks.pictures import decoded, pillow, resized
 
 
 _MEMBER = re.compile(
-    r"(?:.*/)?(?P<name>[^/]+/character\d+)/\d+_(?P<drawer>\d+)\.png", re.ASCII
+    r"(?:.*/)?(?P<name>[^/]+/character\d+)/\d+_(?P<drawer>\d{1,9})\.png", re.ASCII
 )
 
+MAX_PIXELS = 2**27  # of a character; the published ones have 20 drawings of 105 x 105
 MAX_BYTES = 2**20  # of a drawing; the published ones have some hundred
 # An encrypted member is a RuntimeError.
 _UNREADABLE = (
     zipfile.BadZipFile,
     EOFError,
+    lzma.LZMAError,
     OSError,
     RuntimeError,
     ValueError,
@@ -44,10 +48,16 @@ def characters(
     side = None
     with _opened(path) as opened:
         for name, members in sorted(_layout(path, opened.namelist()).items()):
-            drawings = [_drawing(path, opened, member) for member in members]
-            side = side or len(drawings[0])
-            _check_sides(path, members, drawings, side)
-            bright = [resized(255 - values, size) for values in drawings]
+            bright = []
+            for member in members:
+                values = _drawing(path, opened, member)
+                side = side or len(values)
+                said = _wrong(values, side, len(members))
+                if said:
+                    raise ValueError(
+                        f"{path}: {_shown(member)}: {said}; fetch the zip anew."
+                    )
+                bright.append(resized(255 - values, size))
             yield name, np.asarray(bright, np.float32) / np.float32(255)
 
 
@@ -70,7 +80,8 @@ def _layout(path: Path, members: list[str]) -> dict[str, list[str]]:
         drawer = int(match["drawer"])
         if drawer in drawings:
             raise ValueError(
-                f"{path}: {member} and {drawings[drawer]} are the same drawing."
+                f"{path}: {_shown(member)} and {_shown(drawings[drawer])} are the same "
+                "drawing."
             )
         drawings[drawer] = member
     if not by_name:
@@ -87,13 +98,19 @@ def _drawing(path: Path, opened: zipfile.ZipFile, member: str):
             raise ValueError(f"larger than {MAX_BYTES / 2**20:g} MiB")
         return decoded(opened.read(member))
     except _UNREADABLE as error:
-        raise ValueError(f"{path}: {member}: {error}; fetch the zip anew.") from error
+        raise ValueError(
+            f"{path}: {_shown(member)}: {error}; fetch the zip anew."
+        ) from error
 
 
-def _check_sides(path: Path, members, drawings, side: int) -> None:
-    for member, values in zip(members, drawings, strict=True):
-        if len(values) != side:
-            raise ValueError(
-                f"{path}: {member}: {len(values)} pixels a side, the others {side}; "
-                "fetch the zip anew."
-            )
+def _wrong(values: np.ndarray, side: int, count: int) -> str:
+    """What is wrong with one of so many drawings of a character, in words."""
+    if len(values) != side:
+        return f"{len(values)} pixels a side, the others {side}"
+    if count * side**2 > MAX_PIXELS:
+        return f"{count} drawings of {side} pixels a side, more than are read"
+    return "nothing is drawn" if values.min() == values.max() else ""
+
+
+def _shown(member: str) -> str:
+    return visible(member if len(member) < 80 else f"{member[:40]}…{member[-30:]}")

@@ -21,11 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int32, Key
 
-from statmech_attn.batches import require_double
+from statmech_attn.batches import require_double, require_memory
 from statmech_attn.tasks.images import ImageClasses
 from statmech_attn.tasks.options import Setting
 
 
+COPIES = 5  # of the inputs that drawing and attending them takes at once
 EPSILON = 1e-5  # of the layer norm
 
 
@@ -227,7 +228,7 @@ def draw(
         (4, 192, 48)
     """
     C, D = classes.images.shape[:2]
-    chosen = choose(key, n_classes=C, n_drawings=D, examples=_even(examples))
+    chosen = choose(key, n_classes=C, n_drawings=D, examples=_even(examples, setting))
     chosen = _balanced(chosen)
     images = np.stack([classes.images[rows] for rows in _rows(chosen, np)], 1)
     return _examples(images, chosen, setting)
@@ -268,7 +269,7 @@ def draw_elsewhere(
             "support and query must hold the same two classes; "
             f"got {support.names} and {query.names}."
         )
-    P = _even(examples)
+    P = _even(examples, setting)
     bits = np.asarray(jax.random.bits(key, (4, P), jnp.uint32))
     supports, queries = support.images.shape[1], query.images.shape[1]
     drawings = [_below(supports, bits[0]), _below(supports, bits[1])]
@@ -330,9 +331,11 @@ def _assembled(shown: Float[Array, "B 3 p N_0"], choices: Choices, codes: Codes)
     return jnp.swapaxes(x.reshape(B, 3 * p, N_0), 1, 2), choices.y.astype(shown.dtype)
 
 
-def _even(examples: int) -> int:
+def _even(examples: int, setting: Setting) -> int:
     if examples < 2 or examples % 2:
         raise ValueError(f"examples must be even and >= 2; got {examples}.")
+    entries = setting.n_inputs * setting.tokens
+    require_memory(f"{examples} examples", COPIES * 8 * examples * entries)
     return examples
 
 

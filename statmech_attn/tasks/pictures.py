@@ -29,7 +29,7 @@ def decoded(content: bytes) -> UInt8[np.ndarray, "S S"]:
         with Image.open(io.BytesIO(content), formats=["PNG"]) as image:
             if max(image.size) > MAX_SIDE:
                 raise ValueError
-            values = np.asarray(image.convert("L"))
+            values = _grey(image, Image)
     except (*_BROKEN, Image.DecompressionBombError) as error:
         raise ValueError(
             f"no readable PNG image of at most {MAX_SIDE} pixels a side"
@@ -38,6 +38,16 @@ def decoded(content: bytes) -> UInt8[np.ndarray, "S S"]:
         height, width = values.shape
         raise ValueError(f"{width} x {height} pixels, where images must be square")
     return values
+
+
+def _grey(image, Image) -> UInt8[np.ndarray, "..."]:
+    """Grey values of 8 bits, on white paper where there is none."""
+    if image.mode.startswith("I"):  # 16 bits
+        return (np.asarray(image, np.uint16) // 257).astype(np.uint8)
+    if image.has_transparency_data:
+        paper = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(paper, image.convert("RGBA"))
+    return np.asarray(image.convert("L"))
 
 
 def resized(values: UInt8[np.ndarray, "R R"], size: int) -> UInt8[np.ndarray, "S S"]:

@@ -287,6 +287,25 @@ def another_study(file):
     file.attrs["study"] = 'kind = "invented"'
 
 
+def no_values(file):
+    del file["settled"]
+    file["settled"] = h5py.Empty("f8")
+
+
+def no_name(file):
+    del file["lyapunov"].attrs["long_name"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    ((no_values, "settled has no values"), (no_name, "something has no 'long_name'")),
+)
+def test_what_is_missing_is_named(written, change, said):
+    changed(written, change)
+    resealed(written)
+    assert said in message(storage.info, written)
+
+
 def one_less(file):
     del file["settled"]
 

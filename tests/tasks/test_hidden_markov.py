@@ -141,3 +141,8 @@ def test_bad_settings_are_refused_in_one_line(call, message):
     with pytest.raises(ValueError, match=message) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+def test_examples_that_do_not_fit_are_refused_before_they_are_drawn():
+    with pytest.raises(ValueError, match="1000000000000 examples take .* GiB"):
+        hidden_markov.draw(jax.random.key(0), Task(), examples=10**12)

@@ -2,13 +2,14 @@
 
 import gzip
 import hashlib
+import io
 import zipfile
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from statmech_attn.tasks import downloads, idx, images
+from statmech_attn.tasks import downloads, idx, images, pictures
 from statmech_attn.tasks.pictures import resized
 from statmech_attn.tasks.splits import SPLITS, zip_of
 
@@ -152,6 +153,93 @@ def test_what_is_wrong_inside_a_zip_is_named(made, tmp_path, change, said):
     with pytest.raises(ValueError, match=said) as error:
         images.omniglot(folder, size=8)
     assert str(folder) in str(error.value) and "\n" not in str(error.value)
+
+
+GREY = np.full((21, 21), 40_000, np.uint16)
+GREY[5:9] = 2000
+
+
+def encoded(image):
+    content = io.BytesIO()
+    image.save(content, "PNG")
+    return content.getvalue()
+
+
+def test_grey_values_of_16_bits_are_scaled():
+    ramp = np.array([[0, 256], [257, 65535]], np.uint16)
+    decoded = pictures.decoded(encoded(Image.fromarray(ramp)))
+    assert decoded.tolist() == [[0, 0], [1, 255]]
+    assert np.unique(pictures.decoded(encoded(Image.fromarray(GREY)))).tolist() == [
+        2000 // 257,
+        40_000 // 257,
+    ]
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_strokes_on_nothing_are_strokes_on_white(mode):
+    """Ink in the alpha channel, or in a palette with a transparent colour."""
+    alpha = Image.fromarray(np.where(GREY < 5000, 255, 0).astype(np.uint8))
+    if mode == "P":
+        image = Image.fromarray((np.asarray(alpha) > 0).astype(np.uint8), "P")
+        image.putpalette([9, 9, 9, 0, 0, 0])
+        image.info["transparency"] = 0
+    else:
+        image = Image.new(mode, alpha.size, 0)
+        image.putalpha(alpha)
+    decoded = pictures.decoded(encoded(image))
+    assert np.array_equal(decoded, np.where(GREY < 5000, 0, 255))
+
+
+@pytest.mark.parametrize(
+    ("member", "image", "said"),
+    [
+        ("Korean/character01/0001_02", np.full((21, 21), 255), "nothing is drawn"),
+        (f"Ko\n{'y' * 50_000}/character01/0001_02", np.zeros((2, 3)), "3 x 2 pixels"),
+        (f"Korean/character01/1_{'2' * 5000}", np.zeros((3, 3)), "character01 has 3"),
+    ],
+)
+def test_drawings_that_say_nothing_are_named_in_one_short_line(
+    made, tmp_path, member, image, said
+):
+    content = encoded(Image.fromarray(image.astype(np.uint8)))
+    instead = lambda name, _: [(f"b/{member}.png", content)]
+    change = only("Korean/character01/0001_02", instead)
+    with pytest.raises(ValueError, match=said) as error:
+        images.omniglot(folder_with(tmp_path, made, change=change), size=8)
+    text = str(error.value).removeprefix(str(tmp_path))
+    assert "\n" not in text and len(text) < 300
+
+
+def test_drawings_are_resized_one_by_one_and_bounded(made_images, tmp_path):
+    (tmp_path / "omniglot").mkdir()
+    white = encoded(Image.fromarray(np.full((4096, 4096), 255, np.uint8)))
+    with zipfile.ZipFile(tmp_path / "omniglot" / SMALL1, "w") as archive:
+        for drawer in range(9):
+            archive.writestr(f"b/Greek/character01/0001_{drawer}.png", white)
+    with pytest.raises(ValueError, match="9 drawings of 4096 pixels a side, more than"):
+        images.omniglot(tmp_path, size=8)
+
+
+def test_damaged_lzma_is_named(tmp_path):
+    (tmp_path / "omniglot").mkdir()
+    path = tmp_path / "omniglot" / SMALL1
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        noise = np.random.default_rng(0).integers(0, 255, (40, 40)).astype(np.uint8)
+        drawing = encoded(Image.fromarray(noise))
+        archive.writestr("b/Greek/character01/0001_01.png", drawing)
+    content = bytearray(path.read_bytes())
+    content[75:95] = bytes(20)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="0001_01.png: .*; fetch the zip anew"):
+        images.omniglot(tmp_path, size=8)
+
+
+def test_images_of_no_pixels_are_refused(made_images, tmp_path):
+    made_images.write_digits(tmp_path, counts=(4, 4))
+    place = tmp_path / "mnist" / "t10k-images-idx3-ubyte.gz"
+    made_images.write_idx(place, np.zeros((8, 0, 0), np.uint8))
+    with pytest.raises(ValueError, match="must be square; got \\(0, 0\\) pixels"):
+        images.elsewhere(tmp_path, "mnist")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from statmech_attn.batches import available_memory, require_double
+from statmech_attn.batches import require_double, require_memory
 from statmech_attn.dmft.extensive.ensembles import Ensemble
 from statmech_attn.dmft.network import Network
 from statmech_attn.options import require_least
@@ -197,12 +197,7 @@ def check_steps(problem: LoadedNetwork, steps: int, further_bytes: int = 0) -> N
         raise ValueError(
             f"beta must have one value per step ({steps}); got {problem.beta.size}."
         )
-    needed = two_time_bytes(steps) + further_bytes
-    if needed > (free := available_memory()):
-        raise ValueError(
-            f"{steps} steps take {needed / 2**30:.2g} GiB of memory, of which "
-            f"{free / 2**30:.2g} GiB are free: take fewer."
-        )
+    require_memory(f"{steps} steps", two_time_bytes(steps) + further_bytes)
 
 
 def two_time_bytes(steps: int) -> int:

@@ -17,10 +17,9 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn import inputs
-from statmech_attn.batches import available_memory
+from statmech_attn.batches import require_memory
 from statmech_attn.dynamics.diagrams.axes import Axes, on_device
 from statmech_attn.dynamics.diagrams.diagram_variables import INDEX
-from statmech_attn.reporting import size
 
 
 LARGEST = 2**28  # bytes of a file
@@ -126,11 +125,7 @@ def read_points(path: str | Path) -> dict[str, np.ndarray]:
     """
     name, content = Path(path).name, inputs.content(path, LARGEST)
     values = content.count(b",") + content.count(b"\n") + 1
-    if AT_ONCE * values > (free := available_memory()):
-        raise ValueError(
-            f"{name}: its {values} numbers take {size(AT_ONCE * values)} of memory to "
-            f"read; {size(free)} are free."
-        )
+    require_memory(f"{name}: its {values} numbers", AT_ONCE * values)
     file = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig")
     try:
         first = file.readline().lstrip("# ")

@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
+from statmech_attn.batches import memory
 from statmech_attn.dynamics import (
     diagram,
     diagrams,
@@ -161,7 +162,7 @@ def test_files_as_savetxt_and_others_write_them_are_read(tmp_path):
 
 def test_a_list_that_does_not_fit_is_refused_before_it_is_read(tmp_path, monkeypatch):
     (tmp_path / "curve.csv").write_text("a,b\n" + "1,2\n" * 1000)
-    monkeypatch.setattr(point_lists, "available_memory", lambda: 40_000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 40_000)
     monkeypatch.setattr(point_lists.np, "loadtxt", lambda *_, **__: 1 / 0)
     with pytest.raises(ValueError, match="curve.csv: its 2003 numbers take 0.0458 MiB"):
         point_list(tmp_path / "curve.csv")
