@@ -14,8 +14,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from statmech_attn import storage
-from statmech_attn.cli import progress
-from statmech_attn.cli.terminal import Terminal
+from statmech_attn.cli import reporter, Terminal
 from statmech_attn.plotting import save
 from statmech_attn.reporting import visible
 from statmech_attn.studies import produce, usable as answering
@@ -111,7 +110,7 @@ class Script:
         settings = [*self.sizes[study.stem][self.size], *settings]
         jax.config.update("jax_enable_x64", True)
         try:
-            with progress.reporter(Terminal(stderr=True)) as report:
+            with reporter(Terminal(stderr=True)) as report:
                 return produce(study, file, settings, report, overwrite=self.overwrite)
         except (OSError, ValueError) as error:
             raise SystemExit(visible(f"{path}: {error}")) from error

@@ -264,7 +264,17 @@ def reporter(
     quiet: bool = False,
     verbose: bool = False,
 ) -> Iterator[Reporter]:
-    """Reporters of a run: a bar or lines on a console, and lines in a file."""
+    """Reporters of a run: a bar or lines on a console, and lines in a file.
+
+    Args:
+        console: it has a bar where it is a terminal, otherwise lines.
+        log_file: has lines, after what is in it; none when omitted.
+        quiet: nothing on the console.
+        verbose: frequent lines on it in place of a bar.
+
+    Example:
+        `with reporter(Terminal(stderr=True)) as report: ...`
+    """
     reports: list[Bar | Lines] = []
     with ExitStack() as opened:
         if verbose:
