@@ -20,6 +20,7 @@ positional code: epsilon is 0.
     state     x (S,), or u (n + 1, S) at the ages s_0 = 0, ..., s_n = T
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -78,7 +79,7 @@ def continuous(
         _, difference, weights = _chebyshev(window, nodes)
         field = _Delayed(net, jnp.asarray(difference), jnp.asarray(weights))
     system = flow(field, time=time, substeps=substeps)
-    return System(system.step, observe=_Output(net), unit=system.unit)
+    return dataclasses.replace(system, observe=_Output(net))
 
 
 def history(

@@ -11,6 +11,7 @@ forward together,
 Jacobian has structure may supply its own `push`; a test then holds the two together.
 """
 
+import dataclasses
 import functools
 import math
 from abc import abstractmethod
@@ -116,6 +117,8 @@ class System(eqx.Module):
     def strobed(self, times: int) -> "System":
         """The map iterated so many times; its own tangent dynamics is not used.
 
+        It is of the same flow, and produces the entropy of all its iterations.
+
         Args:
             times: number of iterations, at least 1.
 
@@ -134,18 +137,20 @@ class System(eqx.Module):
             iterate = lambda _, state: call(self.step, state, parameters)
             return jax.lax.fori_loop(0, times, iterate, state)
 
-        period = self.drive_period // math.gcd(self.drive_period, times)
-        return System(
-            step,
-            self.observe,
-            period,
-            None,
-            self.batched,
-            together(times, self.unit),
-            self.display,
-            self.clock,
-            self.any_width,
-            self.rank,
+        produced: Any = self.entropy_production
+
+        def of_all(state, parameters, per_block):
+            of_steps = produced(state, parameters, times * per_block)
+            return jax.tree.map(lambda rate: times * rate, of_steps)
+
+        return dataclasses.replace(
+            self,
+            step=step,
+            drive_period=self.drive_period // math.gcd(self.drive_period, times),
+            tangent=None,
+            unit=together(times, self.unit),
+            entropy_production=produced and of_all,
+            first_return=None,
         )
 
     def split(self) -> "tuple[tuple[Array, ...], Callable[[tuple], System]]":

@@ -1,10 +1,13 @@
 """Flows through the same calls: per unit time, driven, sampled, aligned."""
 
+from dataclasses import fields, replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from statmech_attn import dmft
 from statmech_attn.dynamics import (
     classify,
     driven_flow,
@@ -126,3 +129,23 @@ def test_henon_heiles_torus_has_the_powers_of_two_degrees_of_freedom():
 def test_bad_times_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_strobed_system_keeps_what_is_not_of_a_single_step():
+    system = flow(lambda x: -x, time=1.0, substeps=4)
+    rate = lambda state, parameters, steps: (jnp.full(16, 0.3), 0.1 * steps)
+    system = replace(system, rank=-1, observe=jnp.sin, entropy_production=rate)
+    strobed = system.strobed(3)
+    of_a_step = {"step", "tangent", "unit", "entropy_production", "first_return"}
+    for field in fields(system):
+        same = getattr(strobed, field.name) is getattr(system, field.name)
+        assert same or field.name in of_a_step, field.name
+    blocks, weighted = strobed.entropy_production(None, None, 5)
+    assert float(blocks[0]) == pytest.approx(3 * 0.3)  # of three steps
+    assert float(weighted) == pytest.approx(3 * 0.1 * 15)  # a block is of 15 of them
+
+
+def test_the_continuous_limit_is_known_to_be_a_flow():
+    patterns = dmft.site_classes(np.ones((4, 1, 1)))
+    limit = dmft.continuous(dmft.network(patterns, context=1), window=0.0)
+    assert limit.flow is not None and not limit.flow.driven
