@@ -33,6 +33,7 @@ from statmech_attn.dmft import (
     predictability_horizon,
     PRODUCTION,
     SCORE_LIMIT,
+    TIME,
 )
 from statmech_attn.dynamics.diagrams import listed_parameters
 from statmech_attn.labels import Variable, Variables
@@ -523,7 +524,7 @@ VARIABLES = Variables(
     Variable("gamma", "", "inverse temperature of attention", "1", r"\gamma"),
     Variable("epsilon", "", "weight of the positional part", "1", r"\epsilon"),
     Variable("redrawn", "", "probability with which a spin is redrawn", "1", r"\Delta"),
-    Variable("time", "time", "generated tokens before this one", "1", "t"),
+    TIME,
     Variable("pattern", "pattern", "pattern", "1", "a"),
 )  # fmt: skip
 

@@ -24,6 +24,7 @@ from statmech_attn.dmft import (
     OBSERVABLE_LABELS,
     OBSERVABLES,
     PRODUCTION,
+    TIME,
 )
 from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import Variable, Variables
@@ -111,7 +112,7 @@ VARIABLES = Variables(
     Variable("n_spins", "n_spins", "number of spins", "1", "N"),
     Variable(BETA, "", "inverse temperature", "1", r"\beta", group=""),
     diagrams.INDEX,
-    Variable("time", "time", "generated tokens before this one", "1", "t"),
+    TIME,
     Variable("pattern", "pattern", "pattern", "1", "a"),
     Variable("run", "run", "stored run", "1", "r"),
     Variable("all_runs", "all_runs", "run", "1", "r"),

@@ -1,11 +1,14 @@
 """Orbits along a parameter, from Python, in memory and in files that go on."""
 
+import importlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics, layout, storage, studies
+from statmech_attn.dynamics import System
 
 
 GRID = {"a": [0.2, 1.2, 2.5], "b": 0.3}
@@ -105,3 +108,14 @@ def test_a_network_from_python_has_the_numbers_of_its_study(tmp_path):
         dmft.trajectories(
             net, grid | {"beta": 1.0, "gamma": [1.0, 2.0]}, start, steps=2
         )
+
+
+def test_time_has_one_unit_in_theory_simulation_and_comparison():
+    modules = ("dmft.trajectories", "montecarlo.dataset", "comparison.trajectories")
+    for name in modules:
+        module = importlib.import_module(f"statmech_attn.{name}")
+        assert module.VARIABLES.variable("time") == dmft.TIME
+    assert dmft.TIME.units == "token"
+    years = System(lambda x, p: x, unit="year")
+    orbits = dynamics.trajectories(years, {"a": [0.0, 1.0]}, jnp.zeros(1), steps=2)
+    assert orbits.variables.variable("time").units == "year"
