@@ -10,10 +10,13 @@ takes over the three methods that read them:
         __repr__, _repr_html_, to_dataset = presentation.METHODS
 """
 
+import dataclasses
+import functools
 import html
+import inspect
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast, TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+PARAMETERS = "params", "parameters"  # names of arguments
+_GIVEN = "_given"  # attribute of a result
 LISTED = 6  # numbers of a row that are listed; of more there is their range
 DIGITS = 6  # of a number that a person reads; an error below the last is not written
 ZERO = ", 0 if none"  # ending of the name of a number that is 0 where there is none
@@ -93,7 +99,68 @@ def to_dataset(self: Any) -> "xr.Dataset":
             for ending, real in _real(numbers):
                 dims, attributes = _dims(row, real), part.attributes()
                 variables[part.name + ending] = (dims, real, attributes)
-    return xr.Dataset(variables, attrs={"kind": kind, "title": kind.replace("-", " ")})
+    attributes = {"kind": kind, "title": kind.replace("-", " ")}
+    return _of_given(
+        xr.Dataset(variables, attrs=attributes), getattr(self, _GIVEN, None)
+    )
+
+
+def knows_given(function: Function) -> Function:
+    """A function whose results know the network, system and parameters it was given.
+
+    Their data sets hold these.  What JAX traces has no numbers to be known.
+    """
+    names = tuple(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        import jax
+        import jax.core
+
+        result = function(*arguments, **options)
+        given = dict(zip(names, arguments)) | options
+        given = {n: given[n] for n in ("net", "system", *PARAMETERS) if n in given}
+        traced = (isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(given))
+        if (
+            hasattr(result, "_shown")
+            and hasattr(result, "__dict__")
+            and not any(traced)
+        ):
+            vars(result)[_GIVEN] = given  # no part of the tree that it is
+        return result
+
+    return cast(Function, wrapped)
+
+
+def _of_given(dataset: "xr.Dataset", given: Mapping[str, Any] | None) -> "xr.Dataset":
+    """A data set with the parameters, along the axis of the only one that varies."""
+    given = given or {}
+    parameters = next((given[n] for n in PARAMETERS if n in given), None)
+    labels = {row.name: row for row in getattr(parameters, "_shown", ())}
+    if dataclasses.is_dataclass(parameters):
+        parameters = vars(parameters)
+    batch = tuple(str(d) for d in dataset.sizes if str(d).startswith("batch"))
+    shape, known = tuple(dataset.sizes[d] for d in batch), {}
+    for name, value in parameters.items() if isinstance(parameters, Mapping) else ():
+        values = np.asarray(value)
+        if values.dtype.kind in "iuf" and values.size and name not in dataset:
+            one = (values == values.flat[0]).all()
+            values = values.flat[0] if one else values
+            if np.shape(values) in ((), shape):
+                label = labels.get(name, Variable(name, "", f"parameter {name}"))
+                known[name] = (batch if np.ndim(values) else (), values, label)
+    along = [name for name, (dims, *_) in known.items() if dims]
+    if len(along) == len(batch) == 1:
+        dataset, batch = dataset.rename_dims({batch[0]: along[0]}), (along[0],)
+    coordinates = {
+        name: (batch if dims else (), values, label.attributes())
+        for name, (dims, values, label) in known.items()
+    }
+    step = getattr(given.get("system"), "step", given.get("system"))
+    name = getattr(step, "__name__", "")
+    words = {"system": name} if name else {}
+    words |= getattr(given.get("net"), "file_attributes", {})
+    return dataset.assign_coords(coordinates).assign_attrs(words)
 
 
 METHODS = (text, as_html, to_dataset)  # __repr__, _repr_html_ and to_dataset

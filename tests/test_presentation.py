@@ -9,6 +9,7 @@ import pytest
 from statmech_attn import bpkr, dmft, dynamics, presentation, storage
 from statmech_attn.dynamics import classify, EscapeRate, PHASES, Rotation, System
 from statmech_attn.labels import Variable
+from statmech_attn.storage import schema
 
 
 GROWTH = jnp.array([2.5, 3.2, 3.9, 3.0])
@@ -233,3 +234,25 @@ def test_what_an_orbit_is_made_of_shows_its_numbers():
     ):
         assert numbers in repr(value) and "[" not in repr(value)
         assert numbers.split("  ")[0] in value._repr_html_()
+
+
+def test_results_know_the_network_and_the_parameters_that_they_are_of():
+    """Along the one that varies, where a function was given them."""
+    patterns = dmft.site_classes(np.ones((4, 1, 1)))
+    net = dmft.network(patterns, context=2)
+    params = dmft.parameters([1.0, 2.5], 1.0, 0.0)
+    start = dmft.from_row(net, params, 0)
+    rate = dmft.entropy_production(net, params, start, steps=16)
+    of_beta = rate.to_dataset()
+    assert of_beta["mean"].dims == ("beta",)
+    assert of_beta.beta.values.tolist() == [1.0, 2.5] and float(of_beta.gamma) == 1.0
+    assert of_beta.beta.attrs["long_name"] == dmft.PARAMETERS.variable("beta").long_name
+    assert dmft.network_attributes(net).items() <= of_beta.attrs.items()
+    schema.validate(of_beta)
+    map = lambda x, p: p["r"] * x * (1 - x)
+    spectrum = lambda r: dynamics.lyapunov_spectrum(
+        map, jnp.array(0.3), {"r": r}, steps=16, blocks=4
+    )
+    assert float(spectrum(3.2).to_dataset().r) == 3.2
+    traced = jax.vmap(spectrum)(GROWTH).to_dataset()
+    assert traced.sizes["batch"] == len(GROWTH) and "r" not in traced.coords

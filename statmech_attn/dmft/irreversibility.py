@@ -89,6 +89,7 @@ class EntropyProduction(eqx.Module):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
+@presentation.knows_given
 def entropy_production(
     net: Network,
     params: Parameters,

@@ -79,6 +79,11 @@ class Network(eqx.Module):
     __repr__, _repr_html_ = presentation.METHODS[:2]
 
     @property
+    def file_attributes(self) -> dict[str, Any]:
+        """Attributes by which files name it."""
+        return network_attributes(self)
+
+    @property
     def n_patterns(self) -> int:
         """Number M of patterns."""
         return self.output.shape[0]

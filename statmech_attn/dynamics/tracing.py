@@ -14,6 +14,8 @@ from jax.core import Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from statmech_attn import presentation
+
 
 Traced = TypeVar("Traced", bound=Callable[..., Any])
 
@@ -40,7 +42,7 @@ def forward_only(function: Traced) -> Traced:
         mark = lambda x: _mark.bind(x, name=function.__name__)
         return jax.tree.map(lambda x: mark(x) if isinstance(x, Tracer) else x, result)
 
-    return cast(Traced, wrapped)
+    return presentation.knows_given(cast(Traced, wrapped))
 
 
 def untraced(function: Traced) -> Traced:
@@ -66,7 +68,7 @@ def untraced(function: Traced) -> Traced:
             )
         return function(*arguments, **options)
 
-    return cast(Traced, wrapped)
+    return presentation.knows_given(cast(Traced, wrapped))
 
 
 def _transposed(_: Any, *__: Any, name: str) -> None:
