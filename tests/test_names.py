@@ -25,6 +25,7 @@ SUBJECTS = {
     "site": "docs/static/site.js",
     "tutorials": "docs/tutorials",
     "users": "docs/users.md, docs/transformer_heads.md",
+    "scan/identities": "every computation of the library",
     "studies/demo": "analysis/demo.py",
     "studies/figures": "scripts of paper_figs/",
     "studies/figure_script": "paper_figs/script.py",
