@@ -11,6 +11,7 @@ from statmech_attn.dynamics import PHASES
 from statmech_attn.explore import points
 from statmech_attn.explore.files import cell_edges, File, labelled, packed
 from statmech_attn.explore.pyramid import pyramid, width_for
+from statmech_attn.plotting.bifurcation import is_swept
 
 
 CLOUDS = {"section": "on the section", "strobe": "at the clock's phase 0"}
@@ -36,14 +37,17 @@ class Line:
         self.edges = cell_edges(self.values)
         self.failed = self._failed(dataset)
         self.clouds = {}
-        names = [name for name in CLOUDS if name in dataset]
-        for number, name in enumerate(names):
+        self.starts = names_of_starts(dataset)
+        several = range(len(self.starts)) if len(self.starts) > 1 else (None,)
+        names = [(x, start) for x in CLOUDS if x in dataset for start in several]
+        for number, of in enumerate(names):
             share = lambda done, number=number: tell((number + done) / len(names))
+            name = "_".join(str(x) for x in of if x is not None)
             place = file.path.with_name(f"{file.path.name}.{name}.pyramid")
             cloud = pyramid(
                 len(values),
-                int(np.prod(self._rows(name).shape[1:])),
-                lambda first, stop, name=name: self._samples(name, first, stop),
+                dataset.sizes[dataset[of[0]].dims[-1]],
+                lambda first, stop, of=of: self._samples(*of, first, stop),
                 place,
                 f"{name} {file.source}",
                 share,
@@ -75,10 +79,13 @@ class Line:
                 "low": low - margin,
                 "high": high + margin,
             },
-            "clouds": [{"name": n, "words": CLOUDS[n]} for n in self.clouds],
+            "clouds": [
+                {"name": n, "words": CLOUDS[n.partition("_")[0]]} for n in self.clouds
+            ],
             "phases": PHASES,
-            "starts": self.phases.shape[1],
-            "exponents": self.exponents.shape[1],
+            "starts": self.starts,
+            "variables": _choices(self.starts),
+            "exponents": self.exponents.shape[1] // len(self.starts),
             "exponent": labelled(dataset, "lyapunov") if self.has_verdicts else None,
             "production": labelled(dataset, PRODUCTION)
             if self.has_production
@@ -177,12 +184,15 @@ class Line:
     def _rows(self, name: str) -> xr.DataArray:
         return self.file.dataset[name].transpose(self.name, ...)
 
-    def _samples(self, name: str, first: int, stop: int) -> np.ndarray:
-        """Samples of points in order, all starts of a point in one row."""
+    def _samples(
+        self, name: str, start: int | None, first: int, stop: int
+    ) -> np.ndarray:
+        """Samples of points in order, of one start where there are several."""
         chosen = self.order[first:stop]
         low, high = chosen.min(), chosen.max() + 1
         with self.file.lock:
-            rows = self._rows(name).isel({self.name: slice(low, high)}).values
+            rows = self._rows(name).isel({self.name: slice(low, high)})
+            rows = (rows if start is None else rows.isel(start=start)).values
         rows = rows[chosen - low].reshape(len(chosen), -1)
         return np.where(self.failed[chosen], np.nan, rows)
 
@@ -194,14 +204,17 @@ class Line:
         return (codes.reshape(len(codes), -1) != 0).all(axis=1)[:, None]
 
     def _read_verdicts(self, dataset: xr.Dataset) -> None:
-        """Phases (points, starts), exponents of the first start, in order."""
+        """Phases (points, starts), exponents (points, starts exponents), in order."""
         count = len(self.values)
         self.phases = np.zeros((count, 0), np.int8)
         self.exponents = self.errors = np.zeros((count, 0), np.float32)
         if not self.has_verdicts:
             return
-        of = lambda name: dataset[name].transpose(self.name, ..., "exponent")
-        first = lambda x: x.isel(start=0) if "start" in x.dims else x
+        of = lambda name: (
+            dataset[name]
+            .transpose(self.name, "start", "exponent", missing_dims="ignore")
+            .values.reshape(count, -1)[self.order]
+        )
         phases = dataset.phase.transpose(self.name, ...).values.reshape(count, -1)
         if "failure" in dataset:
             failure = dataset.failure.transpose(self.name, ...).values
@@ -210,14 +223,12 @@ class Line:
             )
             phases = np.where(lost, -1, phases)
         self.phases = phases.astype(np.int8)[self.order]
-        self.periods = first(dataset.period).values.astype(np.int32)[self.order]
-        self.exponents = first(of("lyapunov")).values.astype(np.float32)[self.order]
-        errors = first(of("lyapunov_stderr")).values.astype(np.float32)
-        self.errors = errors[self.order]
+        self.periods = of("period").astype(np.int32)
+        self.exponents = of("lyapunov").astype(np.float32)
+        self.errors = of("lyapunov_stderr").astype(np.float32)
         if self.has_production:
-            pair = (dataset[PRODUCTION + ending] for ending in ("", "_stderr"))
-            columns = (first(x).values.astype(np.float32) for x in pair)
-            self.production = [x[self.order, None] for x in columns]
+            pair = (PRODUCTION, f"{PRODUCTION}_stderr")
+            self.production = [of(name).astype(np.float32) for name in pair]
 
     def _columns(self, low: float, high: float, columns: int) -> tuple[int, int, int]:
         """First point, the one after the last, and points of a column of a window."""
@@ -231,6 +242,25 @@ class Line:
 
     def _edges(self, first: int, stop: int, width: int) -> np.ndarray:
         return np.append(self.edges[first:stop:width], self.edges[stop])
+
+
+def names_of_starts(dataset: xr.Dataset) -> list[str]:
+    """Names of the starts of a scan: ways of a sweep, or numbers.
+
+    Example:
+        >>> names_of_starts(xr.Dataset(coords={"start": [0, 1, 2]}))
+        ['start 1', 'start 2', 'start 3']
+    """
+    if is_swept(dataset):
+        return ["up", "down"]
+    return [f"start {i + 1}" for i in range(dataset.sizes.get("start", 1))]
+
+
+def _choices(starts: list[str]) -> list[dict[str, str]]:
+    """What a reader may look at: every start, or one; nothing to choose of one."""
+    words = {"all": "all starts"} | {str(i): name for i, name in enumerate(starts)}
+    rows = [{"name": n, "words": w, "symbol": ""} for n, w in words.items()]
+    return rows if len(starts) > 1 else []
 
 
 def _most_frequent(codes: np.ndarray, width: int) -> np.ndarray:

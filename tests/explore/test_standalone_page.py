@@ -104,6 +104,25 @@ def test_many_points_hold_columns_of_them(line, tmp_path, monkeypatch):
     assert np.array_equal(arrays["phase"][whole], fours("phase")[:, 0][whole])
 
 
+def test_every_start_has_its_exponents_and_samples(tmp_path):
+    path = RESULTS / "pe5_torus-laptop.h5"
+    export(path, tmp_path / "page.html")
+    header, arrays = held((tmp_path / "page.html").read_text())
+    file, dataset = header["file"], storage.read(path)
+    assert file["starts"] == ["up", "down"] and file["exponents"] == 4
+    assert [row["words"] for row in file["variables"]] == ["all starts", "up", "down"]
+    for i in range(2):
+        of_start = dataset.isel(start=i)
+        np.testing.assert_array_equal(
+            arrays["least"][:, 4 * i : 4 * (i + 1)], of_start.lyapunov.astype("f4")
+        )
+        np.testing.assert_array_equal(arrays["period"][:, i], of_start.period)
+        counted = (arrays[f"samples_section_{i}"] < 65535).sum()
+        assert counted == np.isfinite(of_start.section.values).sum()
+    largest = dataset.lyapunov.sel(beta=slice(1.34, 1.53)).isel(start=1, exponent=0)
+    assert float(largest.median()) > 0.01  # chaos of the sweep down alone
+
+
 def test_a_plane_is_held(plane, tmp_path):
     export(plane, tmp_path / "page.html")
     header, arrays = held((tmp_path / "page.html").read_text())
@@ -189,7 +208,6 @@ def test_of_many_pictures_the_keywords_are_left_out(tmp_path, monkeypatch):
     ("name", "room", "said"),
     [
         ("pe5_continuation", 100, "draw them with statmech-attn figure."),
-        ("capacity_spins", 10**7, "files of kind capacity-spins have no pictures."),
     ],
 )
 def test_what_a_page_cannot_hold_is_refused_in_one_line(

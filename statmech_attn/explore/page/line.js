@@ -17,7 +17,10 @@ export class LineView {
       x: [file.axis.low, file.axis.high], y: [file.shown.low, file.shown.high],
     };
     this.window = { x: [...this.limits.x], y: [...this.limits.y] };
+    this.variable = file.starts.length > 1 ? "all" : "0";
   }
+
+  shows(start) { return this.variable === "all" || this.variable === String(start); }
 
   get names() { return [this.file.axis.name]; }
 
@@ -25,7 +28,7 @@ export class LineView {
     const { clientWidth: width, clientHeight: height } = this.base;
     const [left, right, top, bottom] = [64, width - 12, 10, height - 42];
     const has = this.file.exponents > 0;
-    const ribbon = has ? RIBBON * Math.min(this.file.starts, 4) : 0;
+    const ribbon = has ? RIBBON * Math.min(this.file.starts.length, 4) : 0;
     const shares = sharesOf(this.overlays).length ? SHARES + GAP : 0;
     const usable = bottom - top - shares - (has ? ribbon + 2 * GAP : 0);
     const middle = top + Math.round(usable * (!has ? 1 : this.file.production ? 0.55 : 0.66));
@@ -109,10 +112,12 @@ export class LineView {
       columns[2 * i] = cellOf(edges, Math.max(from, edges[0]));
       columns[2 * i + 1] = Math.max(cellOf(edges, to * (1 - 1e-15)), columns[2 * i]);
     }
-    const names = this.file.clouds.map(({ name }) => name).reverse();
+    const names = this.file.clouds.map(({ name }) => name).reverse()
+      .filter((name) => !name.includes("_") || this.shows(name.split("_")[1]));
+    const alone = new Set(this.file.clouds.map(({ words }) => words)).size === 1;
     for (const name of names) {
       const { data, shape: [, rows] } = arrays[name];
-      const front = name === "section" || names.length === 1;
+      const front = name.startsWith("section") || alone;
       const [red, green, blue] = css(front ? "--ink-dots" : "--pale-dots").split(" ").map(Number);
       const even = (width * (front ? 128 : 64)) / rows;
       const rowAt = (j) => Math.floor(((y.value((top + j + 0.5) / ratio) - low) / (high - low)) * rows);
@@ -181,6 +186,12 @@ export class LineView {
         context.fillRect(from, top + s * height, to - from, height);
       }
     }
+    context.fillStyle = css("--ink");
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    if (starts > 1 && starts < 5) this.file.starts.forEach((name, s) => {
+      context.fillText(name, left - 5, top + (s + 0.5) * height);
+    });
     for (const { values, phase: code } of this.rows) {
       context.fillStyle = this.colour(code);
       context.fillRect(x.at(values[this.file.axis.name]) - 1, top, 2, bottom - top);
@@ -194,10 +205,12 @@ export class LineView {
     if (!least) return;
     const [count, k] = least.shape;
     let [low, high, first] = [0, 0, 0];
+    const each = k / this.file.starts.length;
     for (let i = 0; i < count * k; i += 1) {
+      if (!this.shows(Math.floor((i % k) / each))) continue;
       if (Number.isFinite(least.data[i])) low = Math.min(low, least.data[i]);
       if (Number.isFinite(largest.data[i])) high = Math.max(high, largest.data[i]);
-      if (i % k === 0 && Number.isFinite(least.data[i])) {
+      if (i % each === 0 && Number.isFinite(least.data[i])) {
         first = Math.max(first, Math.abs(largest.data[i]));
       }
     }
@@ -248,20 +261,23 @@ export class LineView {
     context.clip();
     const middle = (i) => x.at((edges.data[i] + edges.data[i + 1]) / 2);
     const starts = phase.shape[1];
+    const each = k / starts;
     for (let j = k - 1; j >= 0; j -= 1) {
-      context.strokeStyle = context.fillStyle = colours[j % colours.length];
+      const s = Math.floor(j / each);
+      if (!this.shows(s)) continue;
+      context.strokeStyle = context.fillStyle = colours[(j % each) % colours.length];
+      context.setLineDash(s && this.variable === "all" ? [5, 3] : []);
       const at = (i) => least.data[i * k + j];
       if (error) {
         const broken = (i) => i === 0 || !Number.isFinite(at(i)) || !Number.isFinite(at(i - 1)) ||
-          phase.data[i * starts] !== phase.data[(i - 1) * starts] ||
-          period.data[i] !== period.data[i - 1];
+          [phase, period].some(({ data }) => data[i * starts + s] !== data[(i - 1) * starts + s]);
         context.globalAlpha = 0.3;
         for (let i = 0; i < count; i += 1) {
-          const s = error.data[i * k + j];
-          if (!Number.isFinite(at(i)) || !(s > 0)) continue;
+          const wrong = error.data[i * k + j];
+          if (!Number.isFinite(at(i)) || !(wrong > 0)) continue;
           const wide = Math.max(x.at(edges.data[i + 1]) - x.at(edges.data[i]), 1);
-          const upper = y.at(at(i) + s);
-          context.fillRect(middle(i) - wide / 2, upper, wide, Math.max(y.at(at(i) - s) - upper, 0.5));
+          const upper = y.at(at(i) + wrong);
+          context.fillRect(middle(i) - wide / 2, upper, wide, Math.max(y.at(at(i) - wrong) - upper, 0.5));
         }
         context.globalAlpha = 1;
         context.lineWidth = 1.3;
@@ -348,8 +364,16 @@ export class LineView {
     for (let j = 0; j < this.file.exponents; j += 1) {
       entries.push(swatch(colours[j % colours.length], symbol(`λ_${j + 1}`), "line"));
     }
-    for (const { name, words } of this.file.clouds.length > 1 ? this.file.clouds : []) {
-      const shade = css(name === "section" ? "--ink-dots" : "--pale-dots");
+    const [first, ...others] = this.file.starts;
+    if (others.length) {
+      const all = this.density?.width > 1 ? `λ: of ${this.file.starts.join(", ")}` :
+        `λ: ${first} solid, ${others.join(", ")} dashed`;
+      const one = `λ and samples: ${this.file.starts[this.variable]}`;
+      entries.push(element("span", {}, this.variable === "all" ? all : one));
+    }
+    const kinds = new Map(this.file.clouds.map(({ name, words }) => [words, name]));
+    for (const [words, name] of kinds.size > 1 ? kinds : []) {
+      const shade = css(name.startsWith("section") ? "--ink-dots" : "--pale-dots");
       entries.push(swatch(`rgb(${shade})`, words, "dot"));
     }
     const { width } = this.density ?? {};

@@ -137,7 +137,7 @@ class Page {
         this.view.window[name] = within(range, this.view.limits[name]);
       }
     }
-    if (file.view === "plane") this.variables(file, asked.get("show"));
+    if (file.variables?.length) this.variables(file, asked.get("show"));
     const at = pair("at");
     if (at?.length === this.view.names.length && at.every(Number.isFinite)) {
       this.choose(Object.fromEntries(this.view.names.map((name, i) => [name, at[i]])));
@@ -163,7 +163,7 @@ class Page {
     byId("keys").hidden = !isDiagram && file.view !== "sheet";
     byId("view")[isDiagram ? "append" : "prepend"](byId("keys"));  // panels may fill several screens
     byId("share").hidden = !this.source.computes || !file.pictures.length;
-    byId("choice").hidden = file.view !== "plane";
+    byId("choice").hidden = !file.variables?.length;
   }
 
   // A file that is no scan: the panels of its figures.

@@ -164,7 +164,7 @@ export class Embedded {
         if (width === 1 && errors) arrays[`${prefix}error`] = of(errors, ([value]) => value);
       }
       if (width === 1 && error) {
-        arrays.period = of({ ...period, shape: [period.shape[0], 1] }, ([value]) => value);
+        arrays.period = of(period, ([value]) => value);
       }
     }
     return { width, arrays };
