@@ -3,6 +3,7 @@
 import threading
 import time
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -54,6 +55,15 @@ def test_a_run_may_take_sixty_per_cent_of_the_memory(tmp_path, monkeypatch, shar
         expected = pytest.raises(ValueError, match="more than 60% of the 1024.00 GiB")
     with expected:
         forecast.require_room(found, tmp_path / "out.h5")
+
+
+def test_programs_that_no_pilot_has_made_take_memory_once_in_a_process():
+    """A pilot of basins leaves phases and matching out, with their programs."""
+    here = SimpleNamespace(here=True, one_process=True)
+    of = lambda **more: forecast._memory(here, 2, Pilot(1.0, 0, 0, **more), 1)
+    rest = of(without="phases") - of()
+    assert abs(rest - forecast.COMPILATION) < forecast.COMPILATION / 10
+    assert abs(of(without="phases", fixed=1.0) - of()) < forecast.COMPILATION / 10
 
 
 def test_few_points_cost_a_part_of_a_batch():
