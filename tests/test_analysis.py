@@ -1,6 +1,6 @@
 """Scripts of `analysis` that ask spins: what they estimate, and files they write.
 
-Those of `benchmarks`: whether they begin.
+Those of `benchmarks`: whether they begin, and what is kept of stated errors.
 """
 
 import concurrent.futures
@@ -195,3 +195,29 @@ def test_the_estimate_of_all_cycles_is_chapmans():
 
     both, estimate = module.shared(cycles(range(9)), cycles([5, 6, 7, 8, 9, 10]))
     assert both.tolist() == [4] and estimate.tolist() == [13.0]
+
+
+@pytest.fixture(scope="module")
+def stated_errors():
+    return runpy.run_path(str(ROOT / "benchmarks" / "stated_errors.py"))
+
+
+def test_the_ratio_of_an_error_is_scatter_over_what_is_stated(stated_errors):
+    """Errors of half the scatter, about the truth, the mean, and where all are off."""
+    values = np.random.default_rng(0).normal(3.0, 1.0, size=(20_000, 1))
+    half = lambda repeats: (values, np.full_like(values, 0.5))
+    row = lambda truth: stated_errors["row"]("", "", len(values), truth, half)
+    for truth, expected in ((3.0, 2.0), (None, 2.0), (0.0, 2 * 10**0.5)):
+        # The scatter of 20 000 is known to 0.5 %.
+        assert float(row(truth)["ratio"]) == pytest.approx(expected, rel=0.02)
+    assert float(row(3.0)["beyond_2"]) == pytest.approx(0.317, abs=0.015)
+
+
+def test_the_page_holds_the_kept_errors_and_says_which_are_not_right(stated_errors):
+    page = (ROOT / "docs" / "stated_errors.md").read_text("utf-8")
+    assert stated_errors["page"]() == page, "python benchmarks/stated_errors.py --page"
+    told = page.partition("## Outside")[2]
+    for row in stated_errors["kept"]():
+        assert (
+            0.8 <= float(row["ratio"]) <= 1.25 or f"**{row['quantity']}" in told.lower()
+        )

@@ -52,7 +52,8 @@ class EntropyProduction(eqx.Module):
         mean: average over the window.
         weighted: the same as a weighted average, which converges fast on regular
             orbits.  It has no error: in chaos take `mean`, whose scatter is smaller.
-        stderr: standard error of the mean, from blocks.
+        stderr: standard error of the mean, from blocks; too small where a block is
+            shorter than the memory of the orbit, by 1.7 with 500 tokens at beta = 1.28.
         blocks: averages over each block.
         steps: tokens of the window.
         tokens: of every token, where they were asked for.

@@ -102,8 +102,9 @@ class Spectrum(eqx.Module):
         exponents: Lyapunov exponents: averages over the window, nats per step.
         weighted: the same as weighted averages, which converge fast on regular orbits,
             and scatter more than `exponents` in chaos.
-        stderr: standard errors of the exponents, from blocks.  What is left of a
-            transient is not in them: `halves` and `blocks` show it.
+        stderr: standard errors of the exponents, from blocks: two to six times too
+            large where successive blocks compensate (logistic map at r = 4, Lorenz).
+            What is left of a transient is not in them: `halves` and `blocks` show it.
         resolved: number of leading exponents that rounding does not hide.
         halves: weighted averages over each half of the window.
         blocks: averages over each block.

@@ -283,7 +283,7 @@ def frequency_of(
     half = series.shape[0] // 2
     line = main_frequency(series)
     halves = jax.lax.map(main_frequency, jnp.stack([series[:half], series[-half:]]))
-    error = _error(line, *halves, len(series), rounding(line, half))
+    error = _error(line, halves[0], halves[1], len(series), rounding(line, half))
     if series.shape[1] != 2:
         return line, error, jnp.array(False)
     winding = series_rotation(series)

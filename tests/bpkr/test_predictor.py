@@ -69,7 +69,7 @@ def test_variances_at_the_training_inputs_are_not_lost_in_those_of_the_prior(
     by_output = root.reshape(2, outputs, -1) / np.sqrt(5 * 2)
     features = np.einsum("pia,akb->pkib", xi, by_output).reshape(40 * outputs, -1)
     noise = np.sqrt(T) * np.eye(features.shape[1])
-    R = np.linalg.qr(np.concatenate([features, noise]), mode="r")
+    R = np.asarray(np.linalg.qr(np.concatenate([features, noise]), mode="r"))
     exact = T * (np.linalg.solve(R.T, features.T) ** 2).sum(axis=0)
     assert (found >= 0).all() and (found <= T * (1 + 1e-6)).all()
     # Rounding of K beside its smaller values: 1e-16 r^2 at most, and its square here.
