@@ -50,14 +50,16 @@ SIGNS = {"up": (1,), "down": (-1,), "both": (1, -1)}
 TANGENT = 1e-8  # sine of the angle to the section below which it is not crossed
 ITERATIONS = 40  # of bracketed Newton steps; half of them halve a bracket to rounding
 NEARLY = 1e-8  # of a step: Newton's method squares what is left
+STILL = 1e-9  # motion in a step of the solver, over 1 + the largest coordinate
 
 RETURN_RESULTS = Words(
     "returned",
     "not back within the longest time",
     "the state became infinite or not a number",
     "tangent to the section",
+    "no return: the state is an equilibrium of the flow",
 )
-RETURNED, NOT_BACK, NOT_FINITE, TANGENTIAL = range(len(RETURN_RESULTS))
+RETURNED, NOT_BACK, NOT_FINITE, TANGENTIAL, AT_REST = range(len(RETURN_RESULTS))
 
 Where = Callable[..., Any] | tuple[Any, float]
 
@@ -89,8 +91,8 @@ def section(
     A step goes to the next crossing of the section g(x) = 0.  A limit cycle is a
     periodic orbit of this map, a torus a closed curve.  A map does not stop at the
     section: its state is the first one beyond it.  An orbit that does not come back,
-    or touches the section without crossing it, becomes NaN, which is `diverged` to
-    `classify` and to basins; `returns` says why.
+    begins at rest, or touches the section without crossing it, becomes NaN, which is
+    `diverged` to `classify` and to basins; `returns` says why.
 
     Args:
         system: what `flow` returns, or a map without a drive of its own.
@@ -282,7 +284,9 @@ class _FlowReturn(NamedTuple):
             )
         value = lambda x: crosses.value(x, parameters)
         step = lambda *at: solver_step(self.flow.field, 0.0, *at)
-        most = math.ceil(self.longest / dt)
+        largest = lambda x: jnp.max(jnp.abs(x))
+        rests = largest(field(state)) * dt <= STILL * (1 + largest(state))
+        most = jnp.where(rests, 0, math.ceil(self.longest / dt))
 
         def goes_on(carry):
             x, _, sign, _, steps = carry
@@ -318,6 +322,7 @@ class _FlowReturn(NamedTuple):
         result = jnp.where(sign == 0, NOT_BACK, TANGENTIAL)
         result = jnp.where(crossed, RETURNED, result)
         result = jnp.where(_finite(x), result, NOT_FINITE)
+        result = jnp.where(rests, AT_REST, result)
         for i in crosses.angles:
             x = x.at[i].add(-TURN * jnp.floor(x[i] / TURN + 0.5))
         return _returned(crosses.put(x), steps * dt + h, result)

@@ -21,7 +21,7 @@ from statmech_attn.dynamics import (
     System,
 )
 from statmech_attn.dynamics.basins import DIVERGED
-from statmech_attn.dynamics.sections import NOT_BACK, NOT_FINITE, TANGENTIAL
+from statmech_attn.dynamics.sections import AT_REST, NOT_BACK, NOT_FINITE, TANGENTIAL
 from statmech_attn.validation import systems
 
 
@@ -242,13 +242,27 @@ def test_orbits_that_do_not_come_back_have_a_code():
     """A state at rest on the section, one on its way there, and one that explodes."""
     inwards = flow(lambda u: jnp.stack([-u[0], -u[1] + 1.0]), time=1.0, substeps=10)
     plane = section(inwards, (1, 1.0), longest=20.0)
-    for start in ([0.0, 1.0], [1.0, 0.5]):
+    for start, code in (([0.0, 1.0], AT_REST), ([1.0, 0.5], NOT_BACK)):
         stuck = returns(plane, jnp.array(start), samples=2)
-        assert stuck.result.tolist() == [NOT_BACK, NOT_FINITE]
+        assert stuck.result.tolist() == [code, NOT_FINITE]
         assert np.isnan(stuck.points).all() and np.isnan(stuck.mean)
     wild = flow(lambda u: jnp.stack([u[0] ** 2, u[1]]), time=1.0, substeps=10)
     lost = returns(section(wild, (1, -1.0)), jnp.array([1.0, 1.0]), samples=1)
     assert lost.result.tolist() == [NOT_FINITE]
+
+
+@pytest.mark.slow
+def test_an_equilibrium_on_a_section_is_no_cycle_of_returns():
+    """Orbits that spiral around it return after half a turn at any distance, and
+    Newton's method comes to it."""
+    spiral = lambda u, p: jnp.stack([p["a"] * u[0] - u[1], u[0] + p["a"] * u[1]])
+    around = section(flow(spiral, time=1.0, substeps=9), (1, 0.0), direction="both")
+    rest = around.first_return(jnp.zeros(2), {"a": jnp.array(0.1)})
+    assert int(rest.result) == AT_REST and np.isnan(rest.state).all()
+    returning = continuation.Problem(around, jnp.zeros(2), {"a": 0.1}, "a")
+    found = continuation.find_cycle(returning, jnp.array([0.3, 0.0]), 0.1)
+    assert not found.converged and np.isnan(found.multipliers).all()
+    assert "no return" in repr(found)
 
 
 def test_a_section_that_is_touched_is_told_from_one_that_is_crossed():

@@ -15,6 +15,7 @@ from statmech_attn.dynamics.continuation.arclength import correct
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import (
     CONVERGED,
+    NOT_A_NUMBER,
     NOT_CONVERGED,
     RESULTS,
 )
@@ -74,6 +75,16 @@ class Cycle(eqx.Module):
         """How Newton's method ended, in a word."""
         return RESULTS[self.result]
 
+    def explain(self) -> str | None:
+        """Why there is no cycle where the map has no next state; None elsewhere."""
+        if self.result != NOT_A_NUMBER:
+            return None
+        return (
+            "The map gives no number here. A section does so where there is no return: "
+            "its `first_return` of this state says whether it is an equilibrium, the "
+            "orbit goes elsewhere, or touches the section."
+        )
+
     @property
     def stable(self) -> bool:
         """All multipliers of the asked number of iterates inside the unit circle."""
@@ -93,8 +104,10 @@ def find_cycle(
 
     Returns:
         The cycle, its smallest period and its multipliers; `result` states whether
-        Newton converged.  It has not where rounding hides the multipliers, beyond 4e14:
-        `find_long_cycle` solves for all points then, in a hundred times the time.
+        Newton converged.  It has not at an equilibrium on a section, which is no cycle
+        of the map of returns (`explain`), and not where rounding hides the multipliers,
+        beyond 4e14: `find_long_cycle` solves for all points then, in a hundred times
+        the time.
 
     Example:
         >>> import jax.numpy as jnp
