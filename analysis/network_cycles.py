@@ -3,9 +3,10 @@
     python analysis/network_cycles.py --output docs/network_cycles.png
 
 Cycles of up to four turns of the clock (16 tokens) are found from nothing at one beta
-and followed from there.  Three things say how complete the list is: what more starts
-find, what two searches from different orbits share, and whether branches that turn
-round in beta come back to cycles that are not in it (docs/band_ends.md).
+and followed from there.  Four things say how complete the list is: what more starts
+find, what two searches from different orbits share, whether branches that turn
+round in beta come back to cycles that are not in it, and the sum of indices, which is
+1 for a map of a ball into itself (docs/band_ends.md).
 
 `--smoke` takes shorter runs, for tests.
 """
@@ -71,7 +72,7 @@ def cycles_from(starts: int, seed: int) -> dynamics.UnstableCycles:
         period=PERIOD,
         transient=5000,
         starts=starts,
-        exponents=1,
+        exponents=3,  # down to one that contracts, for indices
     )
 
 
@@ -163,7 +164,8 @@ def measure(smoke: bool):
         )
     cycles = cycles_from(100 if smoke else 8000, 0)
     print(
-        f"{cycles.counts.tolist()} followed, hit by {cycles.hits.min()} starts or more"
+        f"{cycles.counts.tolist()} followed, hit by {cycles.hits.min()} starts or more. "
+        f"{cycles.explain()}"
     )
     longer = cycles.where(cycles.length > 1)
     branches = branches_of(longer)
