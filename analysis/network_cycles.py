@@ -164,8 +164,8 @@ def measure(smoke: bool):
         )
     cycles = cycles_from(100 if smoke else 8000, 0)
     print(
-        f"{cycles.counts.tolist()} followed, hit by {cycles.hits.min()} starts or more. "
-        f"{cycles.explain()}"
+        f"{cycles.counts.tolist()} followed, hit by {cycles.hits.min()} starts or "
+        f"more. {cycles.explain()}"
     )
     longer = cycles.where(cycles.length > 1)
     branches = branches_of(longer)

@@ -197,7 +197,8 @@ def place(name: str, published: float, each: np.ndarray) -> None:
         p = 2 * stats.t.sf(abs(t), len(each) - 1)
         print(
             f"{name}: published {published}, mean {each.mean():.3f}, "
-            f"standard deviation {spread:.3f} of {len(each)}: t = {t:.2f}, two-sided p = {p:.2g}\n"
+            f"standard deviation {spread:.3f} of {len(each)}: "
+            f"t = {t:.2f}, two-sided p = {p:.2g}\n"
         )
 
 
