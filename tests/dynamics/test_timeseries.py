@@ -34,11 +34,12 @@ def test_rosenstein_finds_ln2_in_the_logistic_map(logistic):
     """Neighbours at distance 1/T reach the size of the orbit after ln(T)/ln 2 = 11."""
     found = largest_exponent(logistic, embedding=2, horizon=6)
     assert found.value == pytest.approx(np.log(2), rel=0.02)
-    assert found.change < 0.05 and found.unit == "nat/token"
+    assert found.change < 0.05 and found.unit == "nat/sample"
     assert not any("bends" in caveat for caveat in found.caveats)
     # Followed far beyond that, the curve saturates, and the estimate says so.
     long = largest_exponent(logistic, embedding=2, horizon=40)
-    assert long.value < 0.3 and any("bends" in caveat for caveat in long.caveats)
+    assert long.value < 0.3 and "no scaling" in TIMESERIES_RESULTS[long.result]
+    assert long.caveats[-1] == TIMESERIES_RESULTS[long.result]
 
 
 def test_exponents_are_per_token_whatever_the_spacing(logistic):
