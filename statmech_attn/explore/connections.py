@@ -10,7 +10,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 PATIENCE = 10.0  # seconds for a request to come whole
-WAITING = 64  # connections that may wait at once; of more, the oldest ends
+WAITING = 64  # connections that may wait for longer than SOON; of more, the oldest end
+SOON = 1.0  # seconds: a request that was sent with its connection has come by then
+MOST = 512  # connections that may wait at all
+BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
+    b"Connection: close\r\n\r\n"
+)
 
 
 class Patient(H11Protocol):
@@ -37,15 +43,22 @@ class Patient(H11Protocol):
     def _wait(self) -> None:
         """Begin to wait for a whole request."""
         self._end = self.loop.call_later(PATIENCE, self.transport.abort)
+        self._end_oldest(MOST, 0.0)
+        self.loop.call_later(SOON, self._end_oldest, WAITING, SOON)
+
+    def _end_oldest(self, most: int, least: float) -> None:
+        """Let `most` connections wait; tell others that have for `least` seconds."""
         waiting = [
-            (connection._end.when(), connection)
+            (connection._end.when() - PATIENCE, connection)
             for connection in self.connections
             if isinstance(connection, Patient) and connection._end is not None
         ]
-        if len(waiting) > WAITING:
-            _, oldest = min(waiting, key=lambda pair: pair[0])
-            oldest._wait_no_longer()
-            oldest.transport.abort()
+        waiting.sort(key=lambda pair: pair[0])
+        for begun, oldest in waiting[: max(len(waiting) - most, 0)]:
+            if begun <= self.loop.time() - least:
+                oldest._wait_no_longer()
+                oldest.transport.write(BUSY)
+                oldest.transport.close()
 
     def _wait_no_longer(self) -> None:
         if self._end is not None:
