@@ -164,6 +164,11 @@ def figure(
     """
     from statmech_attn.cli import figures
 
+    if output.suffix[1:] in {*Format} and not output.is_dir():
+        raise ValueError(
+            f"{output}: would be a folder, which pictures are written to; name one, "
+            f"and --format {output.suffix[1:]} for this format alone."
+        )
     inches = figures.sized(size)
     formats = [form.value for form in format_ or (Format.png, Format.pdf)]
     dataset = figures.within(_read(file), range_ or [])
@@ -212,6 +217,14 @@ def export(
         Path | None,
         typer.Option(help="The Zarr store to be written; it holds the whole file."),
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The same, as the ending of this name says: .csv, .json or .zarr.",
+        ),
+    ] = None,
     rows: Annotated[
         str,
         typer.Option(
@@ -229,6 +242,10 @@ def export(
     from statmech_attn.cli import exports
 
     targets = {"csv": csv, "json": json, "zarr": zarr}
+    if output is not None:
+        if targets.get(form := output.suffix[1:], output) is not None:
+            raise typer.BadParameter("-o FILE ends in .csv, .json or .zarr, each once.")
+        targets[form] = output
     chosen = {form: path for form, path in targets.items() if path is not None}
     if not chosen:
         raise typer.BadParameter("give --csv FILE, --json FILE or --zarr FOLDER.")

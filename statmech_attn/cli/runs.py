@@ -21,6 +21,7 @@ from statmech_attn.cli.arguments import (
     Output,
     Overwrite,
     Quiet,
+    Replace,
     RunOutput,
     Scheduler,
     Settings,
@@ -262,6 +263,7 @@ def slurm(
         Path | None,
         typer.Option(help="The script to be written; by default OUTPUT.sh."),
     ] = None,
+    overwrite: Replace = False,
     allow_code: AllowCode = False,
 ) -> None:
     """Write the script of a SLURM job array whose tasks share the work on a study.
@@ -286,7 +288,7 @@ def slurm(
         allow_code=allow_code,
     )
     path = script or output.parent / f"{output.name}.sh"
-    scan.slurm.check(array, path)
+    scan.slurm.check(array, path, overwrite)
     batches.runtime.prepare()
     engine = scan.engines.local.engine(cpus)
     work = studies.work(checked)

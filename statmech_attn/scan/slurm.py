@@ -217,22 +217,27 @@ def script(array: Array, name: str, forecast: Forecast | None = None) -> str:
     )
 
 
-def check(array: Array, path: Path) -> None:
+def check(array: Array, path: Path, overwrite: bool = True) -> None:
     """Whether the cluster takes an array, and nothing is in its way.
 
+    Args:
+        array: the job array.
+        path: of the script.
+        overwrite: whether a script of this command may be replaced.
+
     Raises:
-        ValueError: the array is beyond the limits of the cluster, its output is there
-            already, or `path` is a file that is no such script.
-        StorageError: output or script cannot be written.
+        ValueError: the array is beyond the limits of the cluster, or its output is
+            there already.
+        StorageError: output or script cannot be written, or `path` is there already.
     """
     check_limits(array)
-    there = storage.check_place(path)
+    storage.check_place(path)
     if storage.check_place(array.output):
         raise ValueError(f"{array.output} is there already; name another output.")
     if path.absolute() == array.output.absolute():
         raise ValueError(f"{path}: is the output; name another script.")
-    if there and _MARK not in storage.begins(path):
-        raise ValueError(f"{path} is not a script of this command; name another one.")
+    like = lambda path: _MARK in storage.begins(path)
+    storage.require_replaceable(path, overwrite, like, "script of this command")
 
 
 def write(array: Array, path: Path, forecast: Forecast | None = None) -> None:

@@ -94,6 +94,19 @@ def test_a_file_that_another_program_changed_is_not_exported(call, scan, tmp_pat
     assert not (tmp_path / "bad.csv").exists()
 
 
+def test_the_ending_of_an_output_says_its_format(call, scan, tmp_path):
+    call("export", scan, "--csv", tmp_path / "a.csv")
+    call("export", scan, "-o", tmp_path / "b.csv", "--json", tmp_path / "c.json")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    for more in (["-o", "d.txt"], ["-o", "d.csv", "--csv", "e.csv"]):
+        assert "each once" in call("export", scan, *more, code=2).stderr
+
+
+def test_a_folder_for_figures_is_not_called_like_a_picture(call, scan, tmp_path):
+    said = call("figure", scan, "-o", tmp_path / "plane.pdf", code=1).stderr
+    assert "would be a folder" in said and not (tmp_path / "plane.pdf").exists()
+
+
 def test_padding_is_no_row():
     """Branches of two points and of one, as continuations store them."""
     dataset = xr.Dataset(

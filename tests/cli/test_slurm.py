@@ -34,14 +34,16 @@ def test_the_command_writes_a_script_and_says_how_to_submit_it(command, folder):
     assert "#SBATCH --array=0-2\n" in text and "--set run.steps=5" in text
     assert subprocess.run(["bash", "-n", file]).returncode == 0
     assert (folder / "scan.h5.logs").is_dir()
-    command("--tasks", 4)  # a script of the same name is replaced
+    assert "or pass --overwrite" in command("--tasks", 4, code=1).stderr
+    command("--tasks", 4, "--overwrite")
     assert "#SBATCH --array=0-3\n" in file.read_text()
 
 
 def test_the_command_replaces_nothing_of_the_user(command, folder):
     (folder / "mine.sh").write_text("echo mine\n")
-    refused = command("--script", folder / "mine.sh", code=1)
-    assert "is not a script of this command" in refused.stderr
+    for words, said in ((), "pass --overwrite"), (["--overwrite"], "is no script of"):
+        refused = command("--script", folder / "mine.sh", *words, code=1)
+        assert said in refused.stderr
     assert (folder / "mine.sh").read_text() == "echo mine\n"
     (folder / "scan.h5").touch()
     assert "is there already; name another output" in command(code=1).stderr
