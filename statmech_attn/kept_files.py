@@ -91,7 +91,8 @@ def read(folder: str, parts: Sequence[str]) -> bytes | None:
     if hmac.compare_digest(_seal(content[size:]), content[:size]):
         return content[size:]
     warnings.warn(
-        f"{path}: is damaged, or was written by somebody else; it is made anew.",
+        f"{path.parent}: an entry is damaged, or was written by somebody else; it is "
+        "made anew.",
         stacklevel=2,
     )
     return None
