@@ -11,7 +11,7 @@ paper_figs/results/stated_errors.csv; --page writes docs/stated_errors.md.
 
 import argparse
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +29,9 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "paper_figs" / "results" / "stated_errors.csv"
 PAGE = ROOT / "docs" / "stated_errors.md"
 BEGIN, END = "<!-- generated: begin -->\n", "<!-- generated: end -->\n"
-COLUMNS: list[str] = "quantity setting repeats ratio beyond_2 beyond_3 about".split()
+COLUMNS: Sequence[str] = (
+    "quantity setting repeats ratio beyond_2 beyond_3 about".split()
+)
 FEW, MANY = 30, 200
 
 
