@@ -41,4 +41,4 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-lazy.attach(__name__)
+lazy.attach(__name__, checks=False)

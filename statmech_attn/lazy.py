@@ -27,6 +27,7 @@ class Package(ModuleType):
 
     # Name offered -> module that has it, and its name there; "" is the module itself.
     __sources__: dict[str, tuple[str, str]]
+    __checks__: bool
 
     def __getattr__(self, name: str) -> Any:
         if name not in self.__sources__:
@@ -40,6 +41,10 @@ class Package(ModuleType):
         value = getattr(module, original, None) if original else module
         if value is None:  # a module of a package
             value = importlib.import_module(f"{path}.{original}")
+        if self.__checks__:
+            from statmech_attn.arguments import checked  # once something is asked for
+
+            value = checked(value, self.__name__, name)
         self.__dict__[name] = value
         return value
 
@@ -57,17 +62,19 @@ class Package(ModuleType):
         return sorted({*super().__dir__(), *self.__sources__})
 
 
-def attach(name: str) -> None:
+def attach(name: str, *, checks: bool = True) -> None:
     """Make a package offer what it imports under `if TYPE_CHECKING:`.
 
     Args:
         name: `__name__` of the package, at the end of its `__init__`.
+        checks: whether functions refuse arguments that are not what they ask for.
     """
     package = sys.modules[name]
     assert package.__spec__ is not None and package.__spec__.loader is not None
     text = package.__spec__.loader.get_source(name)  # type: ignore[attr-defined]
     places = sources(text, name)
     package.__dict__.update(__sources__=places, __all__=sorted(places))
+    package.__dict__["__checks__"] = checks
     package.__class__ = Package
 
 

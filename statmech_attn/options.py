@@ -13,25 +13,19 @@ nothing slow, because study files are read before anything is computed.
 
 import functools
 import inspect
-import math
-import operator
 import re
-import reprlib
-import types
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import (
-    Annotated,
-    Any,
-    get_args,
-    get_origin,
-    get_type_hints,
-    Literal,
-    NamedTuple,
-    Union,
-)
+from typing import Annotated, Any, get_type_hints, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
+
+from statmech_attn.arguments import (
+    either as either,
+    INCREASING,
+    mismatch,
+    MISSING as MISSING,
+    shown,
+)
 
 
 MAX_COUNT = 10**15  # of anything: more than can be computed
@@ -39,18 +33,21 @@ Positive = Annotated[float, Gt(0)]
 NotNegative = Annotated[float, Ge(0)]
 Fraction = Annotated[float, Gt(0), Lt(1)]
 Probability = Annotated[float, Ge(0), Le(1)]
+Share = Annotated[float, Ge(0), Lt(1)]
 Count = Annotated[int, Ge(1), Le(MAX_COUNT)]
 Even = Annotated[int, Ge(2), Le(MAX_COUNT), MultipleOf(2)]
 WholeNumber = Annotated[int, Ge(0), Le(MAX_COUNT)]
 Seed = Annotated[int, Ge(0), Lt(2**32)]
+ONE = 1 + 1e-12  # with rounding
+Interval = Annotated[tuple[float, float], INCREASING]
+# A number, an array, or lists of them.
+Numbers = Annotated[Any, "real numbers"]
+Gaps = Annotated[Any, "real numbers", MISSING]
+Means = Annotated[Any, "real numbers", Ge(-ONE), Le(ONE)]  # of signs
+NotNegatives = Annotated[Any, "real numbers", Ge(0)]
+WholeNumbers = Annotated[Any, "whole numbers"]
+Mask = Annotated[Any, "truth values"]
 
-_LIMITS: dict[type, tuple[str, Callable[[Any, Any], bool], str]] = {
-    Ge: ("ge", operator.ge, "at least {}"),
-    Gt: ("gt", operator.gt, "above {}"),
-    Le: ("le", operator.le, "at most {}"),
-    Lt: ("lt", operator.lt, "below {}"),
-    MultipleOf: ("multiple_of", lambda x, of: x % of == 0, "a multiple of {}"),
-}
 _ENTRY = re.compile(r"    (\w+)(?: \(([^)]*)\))?: (.*)")
 
 
@@ -71,11 +68,19 @@ class Options:
     """
 
     def __post_init__(self):
-        for name, kind in declared(type(self)).items():
-            value = getattr(self, name)
-            if allowed := _refusal(value, kind):
-                shown = " ".join(reprlib.repr(value).split())
-                raise ValueError(f"{name} must be {allowed}; got {shown}.")
+        require_declared(self)
+
+
+def require_declared(options: Any) -> None:
+    """Refuse fields that are not what the annotations of their class say.
+
+    Raises:
+        ValueError: in one line that names the field.
+    """
+    for name, kind in declared(type(options)).items():
+        value = getattr(options, name)
+        if allowed := mismatch(value, kind):
+            raise ValueError(f"{name} must be {allowed}; got {shown(value)}.")
 
 
 @functools.cache
@@ -138,51 +143,3 @@ def require_least(least: int, **values: int) -> None:
             raise ValueError(f"{name} must be a whole number; got {value!r}.")
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value}.")
-
-
-def either(names: Sequence[str]) -> str:
-    """Names of which one is meant.
-
-    Example:
-        >>> either(["a", "b", "c"])
-        "'a', 'b' or 'c'"
-    """
-    *most, last = map(repr, names)
-    return f"{', '.join(most)} or {last}" if most else last
-
-
-def _refusal(value: Any, kind: Any) -> str:
-    """What a value should be and is not; "" where it is what it should be."""
-    parts = get_args(kind)
-    match get_origin(kind):
-        case None:
-            return _of_type(value, kind)
-        case origin if origin is Annotated:
-            return _refusal(value, parts[0]) or _beyond(value, parts[1:])
-        case origin if origin is Literal:
-            return "" if value in parts else either(parts)
-        case origin if origin in (Union, types.UnionType):
-            refusals = [_refusal(value, part) for part in parts]
-            return "" if "" in refusals else refusals[0]
-    raise TypeError(f"no option is of the type {kind}")
-
-
-def _beyond(value: Any, limits: Sequence[Any]) -> str:
-    for limit in limits:
-        name, holds, words = _LIMITS[type(limit)]
-        bound = getattr(limit, name)
-        if not holds(value, bound):
-            return words.format(bound)
-    return ""
-
-
-def _of_type(value: Any, kind: type) -> str:
-    """A truth value is no number."""
-    if kind not in (int, float):
-        return "" if isinstance(value, kind) else f"of the type {kind.__name__}"
-    try:
-        number = operator.index(value) if kind is int else float(value)
-        usable = abs(number) < math.inf and not isinstance(value, (bool, str))
-    except (TypeError, ValueError, OverflowError):
-        usable = False
-    return "" if usable else "a whole number" if kind is int else "a finite number"

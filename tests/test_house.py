@@ -20,11 +20,12 @@ HOUSE = "statmech_attn"
 # Packages and modules of the house, the lowest floor first: each imports from those
 # before it alone.
 FLOORS = (
+    "arguments",
+    "options",
     "lazy",
     "inputs",
     "extras",
     "reporting",
-    "options",
     "refusals",
     "kinds",
     "labels",

@@ -115,7 +115,7 @@ MISTAKES = {
     ),
     "no function": (
         lambda: dynamics.lyapunov_spectrum(3.0, STATE, steps=16),  # type: ignore
-        "or a function f(x) or f(x, p)",
+        "system must be a function or of the type System; got 3.0",
     ),
     "one start for many": (
         lambda: dynamics.find_attractors(alone, STATE),
@@ -143,7 +143,7 @@ MISTAKES = {
     ),
     "no temperature": (
         lambda: bpkr.check_temperature(None),
-        "temperature must be finite and > 0",
+        "temperature must be a finite number; got None",
     ),
     "scores of a matrix without heads": (
         lambda: bpkr.head_scores(np.eye(4)),
@@ -155,7 +155,7 @@ MISTAKES = {
     ),
     "words for labels": (
         lambda: problem(Y=["cat", "dog"]),
-        "Y must hold numbers, such as 1 and -1; got ['cat', 'dog']",
+        "Y must be an array of real numbers; got ['cat', 'dog']",
     ),
     "a readout that there is not": (
         lambda: bpkr.attentioned_inputs(
@@ -165,7 +165,7 @@ MISTAKES = {
     ),
     "a list for a grid": (
         lambda: dynamics.diagram(growth, [3.2, 3.3], STATE),  # type: ignore
-        "grid must be a dictionary of parameters by name",
+        "grid must be a dictionary or of the type Axes; got [3.2, 3.3]",
     ),
     "nothing to scan": (
         lambda: dynamics.diagram(growth, {"r": 3.2}, STATE),
@@ -181,7 +181,7 @@ MISTAKES = {
     ),
     "a text for a state": (
         lambda: classify(alone, "0.3"),
-        "state must hold numbers; got '0.3'",
+        "state must be a tree of finite numbers; got '0.3'",
     ),
     "half a step": (
         lambda: dynamics.lyapunov_spectrum(alone, STATE, steps=20.5),  # type: ignore
@@ -197,7 +197,7 @@ MISTAKES = {
     ),
     "complex labels": (
         lambda: problem(Y=[1j, -1j]),
-        "Y must hold real numbers; got complex ones",
+        "Y must be an array of real numbers; got ",
     ),
     "complex attention": (
         lambda: bpkr.attention_arrays([np.full((1, 2, 3, 3), 1 / 3 + 1j)]),

@@ -63,7 +63,7 @@ class Walk(Options):
         ({"size": "1"}, "size must be a finite number; got '1'."),
         ({"size": math.inf}, "size must be a finite number; got inf."),
         ({"size": None}, "size must be a finite number; got None."),
-        ({"size": np.ones((9, 9))}, "size must be a finite number; got array"),
+        ({"size": np.ones((9, 9))}, "size must be a finite number; got an array"),
         ({"share": 1.0}, "share must be below 1; got 1.0."),
         ({"seed": "one"}, "seed must be a whole number; got 'one'."),
         ({"law": "levy"}, "law must be 'gauss' or 'cauchy'; got 'levy'."),

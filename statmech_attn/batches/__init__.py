@@ -56,4 +56,4 @@ if TYPE_CHECKING:
     from statmech_attn.batches.timing import seconds_of as seconds_of
 
 
-lazy.attach(__name__)
+lazy.attach(__name__, checks=False)

@@ -146,7 +146,7 @@ class Ablation(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
     loss: Mean
     gained: Mean
-    differences: Float[np.ndarray, "n P"]
+    differences: Float[np.ndarray, "n E"]
     gradient: Mean | None = None
     linear: Mean | None = None
     pairs: Mean | None = None

@@ -23,19 +23,22 @@ positive definite whatever the numbers.
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
+from annotated_types import Gt
 from jaxtyping import Array, Float
 
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.prior import Skip, skips
 from statmech_attn.bpkr.problem import Problem
+from statmech_attn.options import Count, NotNegatives, Numbers
 
 
 @jax.custom_jvp
 def energy(
-    K: Float[Array, "n n"], temperature, y: Float[Array, " n"]
+    K: Float[Array, "n n"], temperature: NotNegatives, y: Float[Array, " n"]
 ) -> Float[Array, ""]:
     r"""Energy of the labels: $E = \ln\det(K + T) + y^T (K + T)^{-1} y$.
 
@@ -100,10 +103,10 @@ def sum_over_head(U: Float[Array, "m m"], heads: int) -> Float[Array, "k k"]:
 
 def entropies(
     U: Sequence[Array],
-    U_a,
+    U_a: Numbers,
     heads: Sequence[int],
-    widths,
-    variances,
+    widths: Annotated[Numbers, Gt(0), "l"],
+    variances: Annotated[NotNegatives, "m"],
     skip: Skip | None = None,
 ) -> Float[Array, " layers"]:
     """Entropies s_1 ... s_{L+1}, each times its width over the largest one.
@@ -180,7 +183,11 @@ def order_parameters_of(factors: Sequence[Array], heads: Sequence[int], skip: Sk
 
 
 def gaussian_process_limit(
-    heads: Sequence[int], variances, outputs: int = 1, *, skip=None
+    heads: Sequence[int],
+    variances: NotNegatives,
+    outputs: Count = 1,
+    *,
+    skip: Sequence | float | None = None,
 ):
     r"""Order parameters at infinite width, reached for P / N -> 0.
 

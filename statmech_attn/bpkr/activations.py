@@ -33,9 +33,11 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
+from statmech_attn.arguments import checks
 from statmech_attn.batches import require_double
 from statmech_attn.bpkr import kernels, prior as sizes_of
 from statmech_attn.bpkr.kernels import contracted
+from statmech_attn.options import Numbers, Positive
 
 
 SYMMETRIC = 1e-8  # entries of training kernels differ by no more, over the largest
@@ -68,7 +70,10 @@ class Kernels(eqx.Module):
     own: Float[Array, "Pi Pi Q"]
     linear: bool = eqx.field(static=True)
 
-    def __init__(self, blocks, own=None, *, linear: bool = False):
+    @checks
+    def __init__(
+        self, blocks: Numbers, own: Numbers | None = None, *, linear: bool = False
+    ):
         require_double()
         blocks = jnp.asarray(blocks, float)
         if blocks.ndim != 4 or blocks.shape[0] != blocks.shape[1] or not blocks.size:
@@ -223,8 +228,8 @@ def activation_kernels(
     train: Float[Array | np.ndarray, "P N_0 Pi"] | None = None,
     *,
     heads: Sequence,
-    skip=None,
-    variance: float = 1.0,
+    skip: Sequence | float | None = None,
+    variance: Positive = 1.0,
 ) -> Kernels:
     """Kernels of a nonlinear block after the attention, at infinite width.
 

@@ -122,7 +122,9 @@ def heads_from_queries(queries: Sequence, keys: Sequence) -> Heads:
     return heads_from_products(products)
 
 
-def path_names(counts: Sequence[int], skip=None) -> list[str]:
+def path_names(
+    counts: Sequence[int], skip: Sequence | float | None = None
+) -> list[str]:
     """Names of the paths in order, heads counted from one; 0 is a skip connection.
 
     Args:
@@ -140,7 +142,9 @@ def path_names(counts: Sequence[int], skip=None) -> list[str]:
     return ["-".join(map(str, path)) for path in itertools.product(*heads)]
 
 
-def head_names(counts: Sequence[int], skip=None) -> list[str]:
+def head_names(
+    counts: Sequence[int], skip: Sequence | float | None = None
+) -> list[str]:
     """Names of all heads, layer by layer: layer.head, both counted from one.
 
     Args:
@@ -181,7 +185,7 @@ def attentioned_inputs(
     heads: Heads,
     *,
     readout: str | int = "last",
-    skip=None,
+    skip: Sequence | float | None = None,
 ) -> Float[Array, "P N_0 Pi"]:
     r"""Inputs as each attention path delivers them to the readout.
 
@@ -216,7 +220,7 @@ def attended(
     attention: Attention,
     *,
     readout: str | int = "last",
-    skip=None,
+    skip: Sequence | float | None = None,
 ) -> Float[Array, "P N_0 Pi"]:
     r"""Attentioned inputs of every path, for attention of any source.
 

@@ -7,12 +7,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn.batches import require_real
+from statmech_attn.options import Count, Numbers
 
 
 LARGEST = 1e70  # value of an input: its fourth power is a number, as is that of 1e-70
 
 
-def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:
+def check_test(
+    xi_test: Numbers, inputs: Count, paths: Count
+) -> Float[Array, "Q N_0 Pi"]:
     """Attentioned test inputs as an array that fits the training inputs.
 
     Args:

@@ -29,6 +29,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from statmech_attn import presentation
+from statmech_attn.arguments import checks
 from statmech_attn.bpkr.action import order_parameters_of
 from statmech_attn.bpkr.kernels import own_variances
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
@@ -82,6 +83,7 @@ class Corrected(eqx.Module):
 
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
+    @checks
     def predict(self, xi_test: Inputs) -> Prediction:
         """Mean and variance of f on new attentioned inputs, to order 1/N.
 

@@ -38,6 +38,7 @@ from statmech_attn.bpkr.kernels import (
     unexplained_variances,
     with_prefactor,
 )
+from statmech_attn.options import Count
 
 
 MEMORY_LIMIT = 2**32  # bytes that a form and its Newton step may take
@@ -261,7 +262,10 @@ def memory(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
 
 
 def most_paths(
-    n_examples: int, n_inputs: int, outputs: int = 1, memory_limit: int = MEMORY_LIMIT
+    n_examples: Count,
+    n_inputs: Count,
+    outputs: Count = 1,
+    memory_limit: Count = MEMORY_LIMIT,
 ) -> int:
     """Largest number of attention paths whose saddle point fits in memory.
 

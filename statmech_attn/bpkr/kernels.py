@@ -18,6 +18,7 @@ over features go by slabs of them, so that nothing as large as the inputs is cop
 
 from collections.abc import Callable
 from functools import partial
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -26,13 +27,16 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from statmech_attn.bpkr.hessian_free import gram, SLAB
+from statmech_attn.options import Count, Numbers, Positive
 
 
 ROWS = 4  # blocks of examples of a large symmetric kernel: 5/8 of the products
 
 
 def cross_kernel(
-    left: Float[Array, "P N_0 Pi"], right: Float[Array, "Q N_0 Pi"], U
+    left: Float[Array, "P N_0 Pi"],
+    right: Float[Array, "Q N_0 Pi"],
+    U: Annotated[Numbers, "n n"],
 ) -> Float[Array, "m n"]:
     """K(x, x') between two sets of scaled attentioned inputs.
 
@@ -249,7 +253,7 @@ def path_readout(
 
 
 def prefactor(
-    variance: float, n_inputs: int, shares: Float[np.ndarray, " Pi"]
+    variance: Positive, n_inputs: Count, shares: Float[np.ndarray, " Pi"]
 ) -> Float[np.ndarray, " Pi"]:
     r"""$\sigma_0 c_\pi / \sqrt{N_0}$: what attentioned inputs lack in the kernel.
 

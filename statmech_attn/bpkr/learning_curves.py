@@ -38,6 +38,7 @@ from statmech_attn.bpkr.training_sets import (
     truncated,
 )
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.options import Count, WholeNumber
 from statmech_attn.scan import Arrays, Contents, lacking, Tick
 
 
@@ -139,9 +140,9 @@ def learning_curve(
     Y_test: Float[Array | np.ndarray, "Q *K"],
     *,
     examples: Sequence[int],
-    training_sets: int = 10,
+    training_sets: Count = 10,
     corrections: bool = False,
-    draws: int = 0,
+    draws: WholeNumber = 0,
 ) -> xr.Dataset:
     """Errors on a test set for several numbers of training examples.
 

@@ -27,6 +27,7 @@ from statmech_attn.bpkr.attention_weights import (
     readout_weights,
 )
 from statmech_attn.bpkr.prior import layer_widths, path_shares, prior, Skip
+from statmech_attn.options import Count, NotNegatives, Numbers
 
 
 class Weights(NamedTuple):
@@ -174,12 +175,12 @@ def order_parameters(weights: Weights):
 def draw_weights(
     key: Key[Array, ""],
     *,
-    n_inputs: int,
+    n_inputs: Count,
     heads: Sequence[int],
-    width,
-    variances=None,
-    outputs: int | None = None,
-    skip=None,
+    width: Numbers,
+    variances: NotNegatives | None = None,
+    outputs: Count | None = None,
+    skip: Sequence | float | None = None,
 ) -> Weights:
     """Draw a network from the prior.
 

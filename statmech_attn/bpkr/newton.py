@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from statmech_attn.labels import Words
+from statmech_attn.options import Count, Positive, require_declared
 
 
 CONVERGED, ITERATIONS, STALLED, UNDEFINED, UNRESOLVED = range(5)
@@ -49,16 +50,11 @@ class NewtonState(eqx.Module):
 class NewtonSolver(eqx.Module):
     """Numerical choices of the Newton iteration."""
 
-    tolerance: float = eqx.field(static=True, default=1e-9)
-    max_iterations: int = eqx.field(static=True, default=200)
-    first_radius: float = eqx.field(static=True, default=1.0)
+    tolerance: Positive = eqx.field(static=True, default=1e-9)
+    max_iterations: Count = eqx.field(static=True, default=200)
+    first_radius: Positive = eqx.field(static=True, default=1.0)
 
-    def __check_init__(self):
-        if not self.tolerance > 0 or self.max_iterations < 1:
-            raise ValueError(
-                "tolerance must be > 0 and max_iterations >= 1; "
-                f"got {self.tolerance} and {self.max_iterations}."
-            )
+    __check_init__ = require_declared
 
 
 def minimise(

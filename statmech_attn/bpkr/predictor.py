@@ -26,6 +26,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from statmech_attn import presentation
+from statmech_attn.arguments import checks
 from statmech_attn.bpkr.compression import (
     require_known,
     ROUNDING,
@@ -39,6 +40,7 @@ from statmech_attn.bpkr.problem import Inputs, Problem
 from statmech_attn.bpkr.quantities import TEMPERATURE_OF_ONE
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable
+from statmech_attn.options import Numbers, WholeNumber
 
 
 CANCELLED = 1e-8  # of the prior variance, below which features give the variance
@@ -115,6 +117,7 @@ class Theory(eqx.Module):
         """K(U_1) of the training examples."""
         return self.problem.training.kernel(self.U)
 
+    @checks
     def predict(self, xi_test: Inputs) -> Prediction:
         """Mean and variance on new attentioned inputs, one column per path.
 
@@ -137,6 +140,7 @@ class Theory(eqx.Module):
         shape = xi_test.shape[:1] + self.problem.Y.shape[1:]
         return Prediction(mean.reshape(shape), variance.reshape(shape))
 
+    @checks
     def mean(self, xi_test: Inputs) -> Float[Array, "Q *K"]:
         """The mean of `predict` alone, which needs no kernel of the new inputs.
 
@@ -155,6 +159,7 @@ class Theory(eqx.Module):
         f = self.problem.against(xi_test).mean(self.U, alpha)
         return f.reshape(xi_test.shape[:1] + self.problem.Y.shape[1:])
 
+    @checks
     def restricted(self, paths: Sequence[int]) -> "Theory":
         """The same network with all other paths silenced, then trained as before.
 
@@ -178,6 +183,7 @@ class Theory(eqx.Module):
         in_chosen = np.repeat(np.isin(np.arange(n_paths), chosen), self.problem.outputs)
         return theory(self.problem, self.U * np.outer(in_chosen, in_chosen))
 
+    @checks
     def silenced(self, off: Sequence[tuple[int, int]]) -> "Theory":
         """The same network without the heads in `off`, as by `restricted`.
 
@@ -332,7 +338,9 @@ def kernel_overlap(
     return jnp.abs(vectors.T @ y) / jnp.linalg.norm(y)
 
 
-def paths_through(heads: Sequence[int], layer: int, head: int) -> np.ndarray:
+def paths_through(
+    heads: Sequence[int], layer: WholeNumber, head: WholeNumber
+) -> np.ndarray:
     """Indices of the paths through one head; layers and heads count from zero.
 
     Args:
@@ -359,7 +367,9 @@ def paths_through(heads: Sequence[int], layer: int, head: int) -> np.ndarray:
     return np.flatnonzero(digits[layer] == head)
 
 
-def head_scores(U, heads: Sequence | None = None) -> tuple[Array, ...]:
+def head_scores(
+    U: Solution | Sequence[Numbers] | Numbers, heads: Sequence | None = None
+) -> tuple[Array, ...]:
     """Weight of every head in U_1, over the largest; one (H_l,) array per layer.
 
     The sum of |U| over all pairs of paths of which one or both pass through the head;
@@ -446,7 +456,9 @@ def path_weights(U, heads: Sequence[int]) -> Float[Array, "Pi Pi"]:
     return weight.sum(axis=(1, 3))
 
 
-def block_structure(U, heads: Sequence | None = None) -> tuple[float, ...]:
+def block_structure(
+    U: Solution | Sequence[Numbers] | Numbers, heads: Sequence | None = None
+) -> tuple[float, ...]:
     """How much U_1 is made of blocks of one head, for every layer.
 
     Mean |U| over pairs of different paths that share their head of the layer, over the

@@ -17,6 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from statmech_attn.arguments import shown
+from statmech_attn.options import NotNegative
+
 
 Skip = tuple[Float[Array, ""] | float | None, ...]  # one of every layer
 
@@ -76,7 +79,7 @@ def skips(skip, layers: int) -> Skip:
     if factors.shape != (layers,) or not np.isfinite(factors).all():
         raise ValueError(
             f"skip: need one finite number, or one for each of {layers} layers (0 for "
-            f"no skip connection); got {skip}."
+            f"no skip connection); got {shown(skip)}."
         )
     return tuple(float(b) if b else None for b in factors)
 
@@ -142,7 +145,7 @@ def head_counts(heads: Sequence) -> tuple[int, ...]:
     if not counts or min(counts) < 1:
         raise ValueError(
             "heads: need the number of heads of every layer, each a whole number >= 1, "
-            f"such as (2, 2); got {' '.join(str(heads).split())}."
+            f"such as (2, 2); got {shown(heads)}."
         )
     return counts
 
@@ -162,7 +165,7 @@ def layer_widths(width, layers: int) -> Float[np.ndarray, " {layers}+1"]:
     return widths
 
 
-def check_temperature(temperature) -> None:
+def check_temperature(temperature: NotNegative) -> None:
     """Raise `ValueError` unless the temperature is a finite number >= 0.
 
     Args:
@@ -187,7 +190,7 @@ def check_temperature(temperature) -> None:
 
 
 def check_finite_width(
-    widths: Float[np.ndarray, " layers"], temperature: float, where: str
+    widths: Float[np.ndarray, " layers"], temperature: NotNegative, where: str
 ) -> None:
     """Raise `ValueError` unless widths are whole and the temperature is > 0.
 

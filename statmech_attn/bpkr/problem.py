@@ -32,6 +32,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from statmech_attn import presentation
+from statmech_attn.arguments import checks
 from statmech_attn.batches import require_double
 from statmech_attn.bpkr import compression, prior
 from statmech_attn.bpkr.activations import Kernels
@@ -54,6 +55,7 @@ from statmech_attn.bpkr.quantities import (
     WIDTHS_OF_ONE,
 )
 from statmech_attn.labels import Variable
+from statmech_attn.options import Count, NotNegative, NotNegatives, Numbers, Positive
 
 
 if TYPE_CHECKING:
@@ -157,18 +159,19 @@ class Problem(eqx.Module):
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
+    @checks
     def __init__(
         self,
-        xi,
-        Y,
+        xi: Kernels | Numbers,
+        Y: Numbers,
         *,
         heads: Sequence,
-        width,
-        temperature: float | Array,
-        variances=None,
-        skip=None,
+        width: Numbers,
+        temperature: NotNegative,
+        variances: NotNegatives | None = None,
+        skip: Sequence | float | None = None,
         form: str | None = None,
-        memory_limit: int = MEMORY_LIMIT,
+        memory_limit: Count = MEMORY_LIMIT,
     ):
         require_double()
         law = prior.prior(width, heads, variances, skip)
@@ -264,6 +267,7 @@ class Problem(eqx.Module):
             return self.xi
         return CrossInputs(self.xi, self.xi, self.scale)
 
+    @checks
     def against(self, xi_test: Inputs) -> CrossInputs | Kernels:
         """New inputs, or kernels of them, beside the training examples, or `rows`.
 
@@ -324,7 +328,14 @@ class Problem(eqx.Module):
         n_examples, n_inputs, n_paths = self.xi.shape
         return n_examples, n_inputs, n_paths, self.outputs
 
-    def at(self, *, width=None, temperature=None, Y=None) -> "Problem":
+    @checks
+    def at(
+        self,
+        *,
+        width: Numbers | None = None,
+        temperature: Numbers | None = None,
+        Y: Numbers | None = None,
+    ) -> "Problem":
         """The same inputs at another width or temperature, or with other labels.
 
         Inputs, kernels and what is not given stay as they are.
@@ -365,6 +376,7 @@ class Problem(eqx.Module):
         changed = (widths, T, labels, rows)
         return eqx.tree_at(parts, self, changed, is_leaf=lambda x: x is None)
 
+    @checks
     def among(
         self,
         indices: Int[Array | np.ndarray, " n"] | Bool[Array | np.ndarray, " P"],
@@ -404,6 +416,7 @@ class Problem(eqx.Module):
             memory_limit=self.memory_limit,
         )
 
+    @checks
     def test_inputs(self, xi_test: Inputs) -> Float[Array, "_Q N_0 Pi"]:
         """New attentioned inputs as an array that fits the training inputs.
 
@@ -420,7 +433,7 @@ class Problem(eqx.Module):
             )
         return check_test(xi_test, *self.xi.shape[1:])
 
-    def fitted(self, steps: float = 1.0) -> "Problem":
+    def fitted(self, steps: Positive = 1.0) -> "Problem":
         """The problem with its kernels in a form whose Newton steps fit in memory.
 
         Args:
@@ -469,7 +482,8 @@ class Problem(eqx.Module):
                 f"{' and '.join(names)}: ask that one (`{what}.problem`)."
             )
 
-    def action(self, U: Sequence[Array], U_a) -> Float[Array, ""]:
+    @checks
+    def action(self, U: Sequence[Array], U_a: Numbers) -> Float[Array, ""]:
         """S of any positive definite order parameters, not only of a saddle point.
 
         Args:
@@ -480,6 +494,7 @@ class Problem(eqx.Module):
 
         return action(self, U, U_a)
 
+    @checks
     def solve(
         self, *, start: "Solution | None" = None, solver: "NewtonSolver | None" = None
     ) -> "Solution":
@@ -507,6 +522,7 @@ class Problem(eqx.Module):
 
         return solve(self, start, solver)
 
+    @checks
     def sweep(
         self,
         *,
@@ -537,13 +553,14 @@ class Problem(eqx.Module):
 
         return sweep(self, widths, temperatures, solver)
 
+    @checks
     def multi_start(
         self,
         key: Key[Array, ""],
         *,
-        starts: int,
-        spread: float = 1.0,
-        tolerance: float = 1e-5,
+        starts: Count,
+        spread: NotNegative = 1.0,
+        tolerance: Positive = 1e-5,
         solver: "NewtonSolver | None" = None,
     ) -> "Minima":
         """All minima that the GP limit and random points around it lead to.
@@ -614,6 +631,7 @@ class Problem(eqx.Module):
         )
         return theory(self, U[0])
 
+    @checks
     def corrections(self, solution: "Solution") -> "Corrected":
         """Means of U and f, and ln p(Y), to order 1/N around a saddle point.
 
@@ -638,6 +656,7 @@ class Problem(eqx.Module):
 
         return corrections(self, solution)
 
+    @checks
     def evidence_correction(self, solution: "Solution") -> Float[Array, ""]:
         """The term of order 1/N that Laplace's ln p(Y) of `corrections` lacks.
 
@@ -673,6 +692,7 @@ class Problem(eqx.Module):
 
         return law(self)
 
+    @checks
     def posterior(self, key: Key[Array, ""], **options: Any) -> "Draws":
         """Draws of the order parameters from `law` by NUTS (needs numpyro).
 

@@ -20,6 +20,7 @@ from scipy import stats
 from statmech_attn import presentation
 from statmech_attn.bpkr.pruning import FEWEST
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.options import Count
 
 
 if TYPE_CHECKING:
@@ -139,12 +140,13 @@ def score_agreement(
     differences: Float[np.ndarray, "n P"],
     heads: Sequence[int],
     *,
-    resamples: int = 1000,
+    resamples: Count = 1000,
 ) -> ScoreAgreement:
     """How scores agree with losses gained without heads; `Ablation.agreement`.
 
     Args:
-        scores: by name, each of all heads, layer by layer.
+        scores: by name, each of all heads, layer by layer: in one array, or in one for
+            every layer.
         differences: loss gained without each head, of every example.
         heads: number of heads of every layer.
         resamples: bootstrap sets of examples.
@@ -163,6 +165,8 @@ def score_agreement(
     if not scores or resamples < 1:
         raise ValueError("need at least one score and one resample.")
     count = sum(heads)
+    flat = lambda x: np.concatenate([np.ravel(part) for part in x])
+    scores = {name: flat(values) for name, values in scores.items()}
     for name, values in scores.items():
         if np.shape(values) != (count,) or not np.isfinite(np.asarray(values)).all():
             raise ValueError(

@@ -56,6 +56,7 @@ from statmech_attn.bpkr.score_agreement import (
 )
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.options import Count, Numbers, WholeNumber
 from statmech_attn.statistics import not_below_rounding
 
 
@@ -312,8 +313,8 @@ def score(
     problem: Problem,
     key: Key[Array, ""],
     *,
-    resamples: int = 20,
-    permutations: int = 0,
+    resamples: Count = 20,
+    permutations: WholeNumber = 0,
     names: Sequence[str] = (),
     layers: Sequence[Problem] = (),
     weights: Weights | None = None,
@@ -473,7 +474,7 @@ def score_by_layer(layers: Sequence[Problem]) -> Float[np.ndarray, " n"]:
 
 
 def head_floors(
-    problem: Problem, U: Sequence, U_a
+    problem: Problem, U: Sequence, U_a: Numbers
 ) -> tuple[Float[np.ndarray, " _H"], ...]:
     """Scores that heads would have if f did not read them, at the U of layers above.
 

@@ -29,6 +29,7 @@ from statmech_attn.bpkr.quantities import HEURISTIC, LOG_EVIDENCE, TEMPERATURE, 
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.bpkr.training_sets import fitting_labels
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.options import Count
 from statmech_attn.scan import Arrays, Contents, FAILURE, lacking, Tick
 from statmech_attn.statistics import standard_error
 
@@ -105,7 +106,7 @@ def model_selection(
     widths: Sequence,
     temperatures: Sequence[float],
     key: Key[Array, ""] | None = None,
-    draws: int = 500,
+    draws: Count = 500,
 ) -> xr.Dataset:
     """Width and temperature by ln p(Y), and by the error on validation examples.
 

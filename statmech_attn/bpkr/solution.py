@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from statmech_attn import presentation
+from statmech_attn.arguments import checks
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.compression import require_known, rounding_of_predictor
 from statmech_attn.bpkr.newton import CONVERGED, ITERATIONS, RESULTS
@@ -107,6 +108,7 @@ class Solution(eqx.Module):
         problem = self.problem
         return bool(sizes_of.outside_support(problem.widths, problem.sizes))
 
+    @checks
     def predict(self, xi_test: Inputs) -> "Prediction":
         """Mean and variance of f on new attentioned inputs, one column per path.
 

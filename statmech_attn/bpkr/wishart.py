@@ -39,6 +39,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn import presentation
+from statmech_attn.arguments import checks
 from statmech_attn.bpkr.action import (
     below,
     energy,
@@ -55,6 +56,7 @@ from statmech_attn.bpkr.prior import Skip
 from statmech_attn.bpkr.problem import Inputs, Problem
 from statmech_attn.bpkr.quantities import heuristic_row
 from statmech_attn.labels import Variable
+from statmech_attn.options import Count, WholeNumber
 from statmech_attn.statistics import bfmi, Summary, summary
 
 
@@ -374,13 +376,14 @@ def log_chi(z: Float[Array, " m"], k) -> Float[Array, " m"]:
     return k * log_x - jnp.exp(2 * log_x) / 2 - constant - jnp.log(2 * k) / 2
 
 
+@checks
 def sample(
     key: Key[Array, ""],
     posterior: Law,
     *,
-    draws: int = 1000,
-    warmup: int | None = None,
-    chains: int = 4,
+    draws: Count = 1000,
+    warmup: WholeNumber | None = None,
+    chains: Count = 4,
 ) -> Draws:
     """Draw order parameters with NUTS (needs numpyro).
 

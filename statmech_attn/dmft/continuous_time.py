@@ -32,6 +32,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn.dmft.network import contract, Network
 from statmech_attn.dynamics import flow, System
+from statmech_attn.options import Count, NotNegative, Positive
 
 
 SUBSTEPS = 20  # solver steps in a unit of time
@@ -41,10 +42,10 @@ NAMES = {"beta", "gamma"}
 def continuous(
     net: Network,
     *,
-    window: float = 0.0,
-    nodes: int = 32,
-    time: float = 1.0,
-    substeps: int = SUBSTEPS,
+    window: NotNegative = 0.0,
+    nodes: Count = 32,
+    time: Positive = 1.0,
+    substeps: Count = SUBSTEPS,
 ) -> System:
     """The limit of `sequential` as ever fewer spins are redrawn, without positions.
 
@@ -83,7 +84,10 @@ def continuous(
 
 
 def history(
-    means: Callable[[float], Float[Array, " S"]], *, window: float, nodes: int = 32
+    means: Callable[[float], Float[Array, " S"]],
+    *,
+    window: NotNegative,
+    nodes: Count = 32,
 ) -> Float[Array, "n S"]:
     """A state of `continuous` with a window.
 

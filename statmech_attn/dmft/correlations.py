@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from statmech_attn.dmft.patterns import KINDS, Patterns, site_classes
+from statmech_attn.options import Numbers
 
 
 TOLERANCE = 1e-12  # slack for correlations given in decimal
@@ -87,7 +88,9 @@ def correlations(patterns: Patterns) -> Correlations:
     return Correlations(pair, even.get((0, 1, 2), np.zeros((4, n))))
 
 
-def from_correlations(correlations: Correlations, positional=None) -> Patterns:
+def from_correlations(
+    correlations: Correlations, positional: Numbers | None = None
+) -> Patterns:
     """Site classes that have the given even correlations (M <= 3).
 
     Within a cell the patterns are coupled by one uniform variable, which keeps the

@@ -24,18 +24,21 @@ Its amplitude grows on the way out: b > 0.
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import ArrayLike, Complex, Float
+from annotated_types import Gt
+from jaxtyping import Complex, Float
 from scipy.special import airy, erf
 
 from statmech_attn import presentation
+from statmech_attn.arguments import checks
 from statmech_attn.dmft.critical_mode import critical_mode
 from statmech_attn.dmft.stroboscopic_map import StroboscopicMap
 from statmech_attn.dynamics.continuation import NormalForm, Problem, SpecialPoint
 from statmech_attn.labels import Variable
+from statmech_attn.options import Numbers
 
 
 ESCAPES = "fold", "transcritical"
@@ -113,7 +116,10 @@ class CriticalFluctuations(eqx.Module):
         least = (spread / SPREAD) ** powers[0], (rate / NEAR) ** powers[1]
         return float(np.ceil(max(least)))
 
-    def density(self, amplitude: ArrayLike, value: ArrayLike, n_spins: ArrayLike):
+    @checks
+    def density(
+        self, amplitude: Numbers, value: Numbers, n_spins: Annotated[Numbers, Gt(0)]
+    ):
         """Stationary density of r = |z| >= 0, or of the amplitude of either sign.
 
         Args:
@@ -130,7 +136,8 @@ class CriticalFluctuations(eqx.Module):
         total = _integrals(kappa, self.components)[0]
         return np.where((y >= 0) | (self.components == 1), weight / total / length, 0.0)
 
-    def mean_square(self, value: ArrayLike, n_spins: ArrayLike):
+    @checks
+    def mean_square(self, value: Numbers, n_spins: Annotated[Numbers, Gt(0)]):
         """Mean of the squared amplitude.
 
         Args:
@@ -143,7 +150,8 @@ class CriticalFluctuations(eqx.Module):
         total, second = _integrals(self._kappa(value, n_spins), self.components)
         return self.length(n_spins) ** 2 * second / total
 
-    def overlap_variance(self, value: ArrayLike, n_spins: ArrayLike):
+    @checks
+    def overlap_variance(self, value: Numbers, n_spins: Annotated[Numbers, Gt(0)]):
         """Variance of the semantic output overlaps of every token, (steps, M, *batch).
 
         The part of the critical mode, beside which all other noise is of order 1/N.
@@ -159,7 +167,8 @@ class CriticalFluctuations(eqx.Module):
         share = self.components * np.abs(self.overlap) ** 2
         return np.multiply.outer(share, self.mean_square(value, n_spins))
 
-    def rounding(self, n_spins: ArrayLike):
+    @checks
+    def rounding(self, n_spins: Annotated[Numbers, Gt(0)]):
         r"""Distance in the parameter over which the bifurcation is rounded.
 
         Where $|\mu| = (a D / N)^{1/2}$, or the barrier of a fold is 4/3 D/N.
@@ -174,7 +183,8 @@ class CriticalFluctuations(eqx.Module):
             return 2 * (noise * self.coefficient**2) ** (1 / 3) / speed
         return np.sqrt(self.coefficient * noise) / speed
 
-    def length(self, n_spins: ArrayLike):
+    @checks
+    def length(self, n_spins: Annotated[Numbers, Gt(0)]):
         """Unit of the amplitude at the bifurcation, (D / a N)^{1/4}, 1/3 at a fold.
 
         Args:
@@ -183,7 +193,8 @@ class CriticalFluctuations(eqx.Module):
         ratio = self.diffusion / (self.coefficient * np.asarray(n_spins, float))
         return ratio ** (1 / 3 if self.kind in ESCAPES else 1 / 4)
 
-    def holds(self, value: ArrayLike, n_spins: ArrayLike):
+    @checks
+    def holds(self, value: Numbers, n_spins: Annotated[Numbers, Gt(0)]):
         """Whether the theory holds at a parameter and a number of spins.
 
         Args:
@@ -192,8 +203,13 @@ class CriticalFluctuations(eqx.Module):
         spread, rate = self._spread_and_rate(value, n_spins)
         return (spread <= SPREAD) & (rate <= NEAR)
 
+    @checks
     def passage_time(
-        self, value: ArrayLike, n_spins: ArrayLike, start: float, end: float
+        self,
+        value: Numbers,
+        n_spins: Annotated[Numbers, Gt(0)],
+        start: float,
+        end: float,
     ):
         """Mean time in tokens from one amplitude beside a fold to a larger one.
 
@@ -215,7 +231,8 @@ class CriticalFluctuations(eqx.Module):
         total = np.sqrt(np.pi) * (weight * ends).sum(-1)
         return total * self.steps / (self.coefficient * self.length(n_spins))
 
-    def escape_rate(self, value: ArrayLike, n_spins: ArrayLike):
+    @checks
+    def escape_rate(self, value: Numbers, n_spins: Annotated[Numbers, Gt(0)]):
         """Rate per token at which the state beside a fold is left, 1 / mean time.
 
         Args:
@@ -235,7 +252,8 @@ class CriticalFluctuations(eqx.Module):
         rate = (noise * b**2) ** (1 / 3) / (np.pi**2 * (decaying**2 + growing**2))
         return rate / self.steps
 
-    def amplitude(self, x: ArrayLike, value: float | None = None):
+    @checks
+    def amplitude(self, x: Numbers, value: float | None = None):
         """Amplitude of states, (d, *batch), of the map: complex at Neimark-Sacker.
 
         Args:
@@ -289,7 +307,7 @@ class CriticalFluctuations(eqx.Module):
 
 
 def critical_fluctuations(
-    problem: Problem, special: SpecialPoint, noise: ArrayLike | None = None
+    problem: Problem, special: SpecialPoint, noise: Numbers | None = None
 ) -> CriticalFluctuations:
     """Law of the fluctuations at a bifurcation that continuation has found.
 
@@ -334,7 +352,7 @@ def critical_fluctuations(
     overlap, score, steps = None, 0.0, 1
     if noise is not None:
         p = form.adjoint
-        square = np.real(p.conj() @ np.asarray(noise, float) @ p)
+        square = np.real(p.conj() @ _covariance(noise, len(p)) @ p)
     elif isinstance(turn := problem.map, StroboscopicMap):
         mode = critical_mode(turn, problem, special.x, special.value, form)
         square, overlap, steps = mode.noise, mode.overlap, len(mode.overlap)
@@ -357,6 +375,19 @@ def critical_fluctuations(
         adjoint=np.asarray(form.adjoint, complex),
         drift=form.drift,
     )
+
+
+def _covariance(noise: Numbers, size: int) -> Float[np.ndarray, "d d"]:
+    """The covariance of a noise, which has no negative eigenvalue but by rounding."""
+    noise = np.asarray(noise, float)
+    symmetric = noise.shape == (size, size) and np.allclose(noise, noise.T)
+    sizes = np.linalg.eigvalsh(noise) if symmetric else np.zeros(1)
+    if sizes[0] < -1e-12 * sizes[-1] or sizes[-1] <= 0:
+        raise ValueError(
+            f"noise must be a covariance matrix ({size}, {size}), symmetric and with "
+            "no negative eigenvalue, that is not zero."
+        )
+    return noise
 
 
 def _known_form(special: SpecialPoint) -> NormalForm:

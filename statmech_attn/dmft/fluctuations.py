@@ -55,7 +55,7 @@ from statmech_attn.dmft.network import (
     token_overlaps,
 )
 from statmech_attn.dmft.patterns import Patterns
-from statmech_attn.options import require_least
+from statmech_attn.options import Numbers, require_least, WholeNumber
 
 
 SCORE_LIMIT = 0.3  # of the spread of a score: variances are then off by a fifth at most
@@ -81,7 +81,7 @@ def linear_noise(
     params: Parameters,
     state: State,
     *,
-    steps: int,
+    steps: WholeNumber,
     covariance: bool = False,
 ) -> NoiseBand:
     """Standard deviation between runs of N spins from one initial condition.
@@ -362,7 +362,9 @@ def _scaled(x, log_scale):
     return jnp.where(x == 0, 0.0, x * jnp.exp(log_scale))
 
 
-def predictability_horizon(n_spins, lyapunov) -> Float[np.ndarray, "*batch"]:
+def predictability_horizon(
+    n_spins: Numbers, lyapunov: Numbers
+) -> Float[np.ndarray, "*batch"]:
     r"""Steps for which runs of N spins stay together, $\ln N / (2 \lambda_1)$.
 
     Args:

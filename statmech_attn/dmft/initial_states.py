@@ -4,9 +4,12 @@ A state is a window of tokens and the time.  It begins with one token, with a wi
 attention, at random, or where a file of patterns says that a published orbit begins.
 """
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, Le
 from jaxtyping import Array, Float, Key
 
 from statmech_attn.batches import rng
@@ -19,10 +22,13 @@ from statmech_attn.dmft.network import (
     token_overlaps,
 )
 from statmech_attn.dmft.patterns import KINDS, PatternFile
+from statmech_attn.options import Means, ONE, WholeNumber, WholeNumbers
 
 
 def from_token(
-    net: Network, params: Parameters, means: Float[Array, "S *batch"]
+    net: Network,
+    params: Parameters,
+    means: Annotated[Float[Array, "S *batch"], Ge(-ONE), Le(ONE)],
 ) -> State:
     """Initial condition that is one token at position 0.
 
@@ -64,7 +70,7 @@ def _broadcast(means, overlaps) -> Float[Array, "S *batch"]:
     return jnp.broadcast_to(means, means.shape[:1] + overlaps.shape[2:])
 
 
-def from_row(net: Network, params: Parameters, row: int) -> State:
+def from_row(net: Network, params: Parameters, row: WholeNumber) -> State:
     """Initial condition that is one stored pattern: the token x_0 = W^o_row.
 
     Args:
@@ -92,7 +98,12 @@ def from_row(net: Network, params: Parameters, row: int) -> State:
     return from_token(net, params, net.output[row].reshape((-1,) + batch))
 
 
-def from_window(net: Network, params: Parameters, window, next_position) -> State:
+def from_window(
+    net: Network,
+    params: Parameters,
+    window: Annotated[Means, "C M *batch"],
+    next_position: Annotated[WholeNumbers, ""],
+) -> State:
     """Initial condition that is a whole attention window.
 
     Args:

@@ -20,7 +20,7 @@ Single tokens may then have negative terms; their average has none.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import equinox as eqx
 import jax
@@ -40,6 +40,7 @@ from statmech_attn.dmft.network import (
 )
 from statmech_attn.dynamics import lyapunov
 from statmech_attn.labels import Variable
+from statmech_attn.options import Count, Means, WholeNumber
 
 
 PRODUCTION, ENTROPY_UNIT = "entropy_production", "nat / (token spin)"
@@ -96,9 +97,9 @@ def entropy_production(
     params: Parameters,
     state: State,
     *,
-    steps: int,
-    transient: int = 0,
-    blocks: int = lyapunov.BLOCKS,
+    steps: Count,
+    transient: WholeNumber = 0,
+    blocks: Count = lyapunov.BLOCKS,
     per_token: bool = False,
 ) -> EntropyProduction:
     """Rate of entropy production per spin along the orbit of the mean-field map.
@@ -256,7 +257,13 @@ def no_past(net: Network, state: State) -> Past:
     )
 
 
-def read_token(net: Network, params: Parameters, state: State, past: Past, means=None):
+def read_token(
+    net: Network,
+    params: Parameters,
+    state: State,
+    past: Past,
+    means: Annotated[Means, "S *batch"] | None = None,
+):
     """One token, and the entropy produced by the one C tokens before it.
 
     Args:

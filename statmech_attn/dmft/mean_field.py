@@ -11,6 +11,7 @@ axes of the state and the parameters.
 """
 
 from functools import partial
+from typing import Annotated
 
 import equinox as eqx
 import jax
@@ -30,6 +31,7 @@ from statmech_attn.dmft.network import (
     window,
 )
 from statmech_attn.labels import Variable
+from statmech_attn.options import Means, WholeNumber
 
 
 OBSERVABLE_LABELS = {  # words and symbol
@@ -130,7 +132,11 @@ def observe(
 
 
 def receive(
-    net: Network, params: Parameters, state: State, overlaps, means=None
+    net: Network,
+    params: Parameters,
+    state: State,
+    overlaps: Annotated[Means, "4 M *batch"],
+    means: Annotated[Means, "S *batch"] | None = None,
 ) -> State:
     """Put a token with overlaps (4, M, *batch) into the window and attend.
 
@@ -183,7 +189,13 @@ def attention_weights(gamma, m_q, k, tokens) -> Float[Array, "C *batch"]:
     return odds / add_up(odds[d] for d in range(k.shape[0]))
 
 
-def observation(net, params, state: State, overlaps, after: State) -> Observation:
+def observation(
+    net: Network,
+    params: Parameters,
+    state: State,
+    overlaps: Annotated[Means, "4 M *batch"],
+    after: State,
+) -> Observation:
     """Overlaps and attention of one step, from the states before and after it.
 
     Args:
@@ -222,7 +234,7 @@ def semantic_overlaps(
 
 @partial(jax.jit, static_argnames="steps")
 def trajectory(
-    net: Network, params: Parameters, state: State, *, steps: int
+    net: Network, params: Parameters, state: State, *, steps: WholeNumber
 ) -> tuple[State, Observation]:
     """Iterate the mean-field map and record every token.
 
@@ -251,7 +263,9 @@ def trajectory(
 
 
 @jax.jit
-def advance(net: Network, params: Parameters, state: State, steps) -> State:
+def advance(
+    net: Network, params: Parameters, state: State, steps: WholeNumber
+) -> State:
     """Iterate `steps` times (traced: a new number of steps does not recompile).
 
     Args:

@@ -19,7 +19,7 @@ shifts nothing; attention does not depend on the order.
 """
 
 import hashlib
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
@@ -32,6 +32,7 @@ from statmech_attn import presentation
 from statmech_attn.batches import add_in_turns, add_products, require_double
 from statmech_attn.dmft.patterns import Patterns
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.options import Count, Means, NotNegatives, Numbers, WholeNumbers
 
 
 MAX_WINDOW = 2**20  # numbers of an attention window
@@ -166,7 +167,7 @@ class State(eqx.Module):
         return jax.lax.dynamic_index_in_dim(self.attention, self.clock, 0, False)
 
 
-def network(patterns: Patterns, *, context: int) -> Network:
+def network(patterns: Patterns, *, context: Count) -> Network:
     """Build a network from its patterns and its context length.
 
     Args:
@@ -282,7 +283,9 @@ def clock_period(network: Network, epsilon: float | Array) -> int:
     return network.code_period if epsilon != 0 else 1
 
 
-def parameters(beta, gamma, epsilon, redrawn=None) -> Parameters:
+def parameters(
+    beta: NotNegatives, gamma: Numbers, epsilon: Numbers, redrawn: Numbers | None = None
+) -> Parameters:
     """Control parameters, checked and broadcast to one batch shape.
 
     Args:
@@ -313,7 +316,7 @@ def parameters(beta, gamma, epsilon, redrawn=None) -> Parameters:
     # Arrays stay on their devices.
     of = jnp if any(isinstance(x, jax.Array) for x in values.values()) else np
     arrays = of.broadcast_arrays(*(of.asarray(x, float) for x in values.values()))
-    return Parameters(*(jnp.asarray(x, float) for x in arrays))
+    return Parameters(**{k: jnp.asarray(x, float) for k, x in zip(values, arrays)})
 
 
 def _require_allowed(name: str, value: Float[np.ndarray, "..."]) -> None:
@@ -363,7 +366,10 @@ def window(state: State) -> Float[Array, "C M *batch"]:
 
 
 def token(
-    net: Network, params: Parameters, attention, clock
+    net: Network,
+    params: Parameters,
+    attention: Annotated[Means, "M *batch"],
+    clock: Annotated[WholeNumbers, ""],
 ) -> Float[Array, "4 M *batch"]:
     r"""Overlaps m^alpha_a of the token drawn from A at a position.
 
@@ -396,7 +402,10 @@ def drawn_means(
 
 
 def next_means(
-    net: Network, params: Parameters, attention, before
+    net: Network,
+    params: Parameters,
+    attention: Annotated[Means, "M *batch"],
+    before: Annotated[Means, "S *batch"] | None,
 ) -> Float[Array, "S *batch"]:
     r"""Class means of the next token, whose spins are redrawn or copied.
 
@@ -431,7 +440,12 @@ def next_means(
     return fresh + (1 - params.redrawn) * (before - fresh)
 
 
-def token_overlaps(net: Network, params: Parameters, means, clock):
+def token_overlaps(
+    net: Network,
+    params: Parameters,
+    means: Annotated[Means, "S *batch"],
+    clock: Annotated[WholeNumbers, ""],
+):
     """Overlaps (4, M, *batch) of a token with given class means (S, *batch).
 
     Args:

@@ -29,6 +29,7 @@ from jaxtyping import Array, Float, Key
 from statmech_attn import inputs, presentation, storage
 from statmech_attn.batches import rng
 from statmech_attn.labels import Variable
+from statmech_attn.options import Count, NotNegatives, Numbers, WholeNumber
 
 
 KINDS = ("o", "v", "q", "k")
@@ -133,7 +134,11 @@ class PatternFile(NamedTuple):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
-def site_classes(semantic, fractions=None, positional=None) -> Patterns:
+def site_classes(
+    semantic: Numbers,
+    fractions: NotNegatives | None = None,
+    positional: Numbers | None = None,
+) -> Patterns:
     """Validate explicit site classes.
 
     Args:
@@ -184,7 +189,9 @@ def site_classes(semantic, fractions=None, positional=None) -> Patterns:
     return Patterns(semantic, fractions, positional)
 
 
-def from_matrices(o, v, q, k, positional=None) -> Patterns:
+def from_matrices(
+    o: Numbers, v: Numbers, q: Numbers, k: Numbers, positional: Numbers | None = None
+) -> Patterns:
     """Patterns from four matrices, with equal columns joined to site classes.
 
     Args:
@@ -222,7 +229,7 @@ def from_matrices(o, v, q, k, positional=None) -> Patterns:
 
 
 def random_segments(
-    key: Key[Array, ""], *, n_patterns: int, n_segments: int, n_bits: int
+    key: Key[Array, ""], *, n_patterns: Count, n_segments: Count, n_bits: WholeNumber
 ) -> Patterns:
     """Random patterns on equal segments of sites, as in the paper.
 
@@ -252,7 +259,7 @@ def random_segments(
 
 
 def random_independent(
-    key: Key[Array, ""], *, n_patterns: int, n_sites: int, n_bits: int
+    key: Key[Array, ""], *, n_patterns: Count, n_sites: Count, n_bits: WholeNumber
 ) -> Patterns:
     """Independent random patterns of a network of `n_sites` spins.
 
@@ -283,7 +290,7 @@ def random_independent(
     )
 
 
-def cycle(key: Key[Array, ""], *, n_patterns: int, n_bits: int) -> Patterns:
+def cycle(key: Key[Array, ""], *, n_patterns: Count, n_bits: WholeNumber) -> Patterns:
     """Patterns that recall a cycle: o = q = k independent, v_a = o_{a+1 mod M}.
 
     Recall goes down in number: where a token is o_a, the value that agrees with it is

@@ -25,7 +25,7 @@ of a stable orbit, and what underflows in it is far below the 1 beside it.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import equinox as eqx
 import jax
@@ -55,7 +55,7 @@ from statmech_attn.dmft.network import (
 from statmech_attn.dmft.patterns import KINDS
 from statmech_attn.dynamics import tracing
 from statmech_attn.labels import counted, Variable
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, Numbers, Positive, require_least, WholeNumber
 
 
 AXES = "frequency observable pattern"
@@ -120,14 +120,14 @@ def response(
     params: Parameters,
     state: State,
     *,
-    frequencies,
+    frequencies: Annotated[Numbers, "W"],
     field: str = "v",
-    pattern: int = 0,
+    pattern: WholeNumber = 0,
     observables: Sequence[str] = OBSERVABLES,
-    harmonic: int = 0,
-    transient: int = 20_000,
-    longest: int = 1024,
-    tolerance: float = 1e-6,
+    harmonic: WholeNumber = 0,
+    transient: WholeNumber = 20_000,
+    longest: Count = 1024,
+    tolerance: Positive = 1e-6,
 ) -> Response:
     """Linear response and linear noise at a fixed point or on a cycle.
 
@@ -169,7 +169,7 @@ def response(
     require_least(0, transient=transient)
     check_names(net, field, pattern, observables)
     frequencies = np.asarray(frequencies, float)
-    if frequencies.ndim != 1 or not np.isfinite(frequencies).all():
+    if frequencies.ndim != 1 or not frequencies.size:
         raise ValueError("frequencies must be a list of finite numbers.")
     params, state, batch = flattened(params, state)
     state = advance(net, params, state, transient + net.context)

@@ -40,10 +40,10 @@ from statmech_attn.dmft.system import (
     Step,
 )
 from statmech_attn.dynamics import Linearised, System
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, require_least, Share
 
 
-def sequential(net: Network, epsilon: float | None = None) -> System:
+def sequential(net: Network, epsilon: Share | None = None) -> System:
     """A network whose spins are redrawn with probability Delta, as a `System`.
 
     Args:
@@ -75,7 +75,7 @@ def sequential(net: Network, epsilon: float | None = None) -> System:
     )
 
 
-def stretched(net: Network, tokens: int) -> Network:
+def stretched(net: Network, tokens: Count) -> Network:
     """A network whose window and positional code last several times as many tokens.
 
     With redrawn = 1/tokens, time in units of 1/redrawn tokens passes as in the network

@@ -29,6 +29,7 @@ from statmech_attn.dmft.network import (
 from statmech_attn.dmft.patterns import KINDS
 from statmech_attn.dynamics import System
 from statmech_attn.labels import together
+from statmech_attn.options import Share
 
 
 class StroboscopicMap(eqx.Module):
@@ -64,7 +65,7 @@ def _at_clock_zero(net: Network, params: Parameters, window) -> State:
     )
 
 
-def strobe(net: Network, epsilon: float) -> System:
+def strobe(net: Network, epsilon: Share) -> System:
     """The system over one period of the drive: C tokens, or 1 where it has no effect.
 
     Args:

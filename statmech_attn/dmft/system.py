@@ -19,12 +19,13 @@ from statmech_attn.dmft.mean_field import next_token, semantic_overlaps, step
 from statmech_attn.dmft.network import clock_period, Network, Parameters, State
 from statmech_attn.dmft.tangent import TangentMap
 from statmech_attn.dynamics import System
+from statmech_attn.options import Share
 
 
 AnyParameters = Parameters | Mapping[str, Any]
 
 
-def system(net: Network, epsilon: float | None = None) -> System:
+def system(net: Network, epsilon: Share | None = None) -> System:
     """The network as a `dynamics.System`, with structured tangent dynamics.
 
     A step is a token.

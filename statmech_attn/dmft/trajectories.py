@@ -31,6 +31,7 @@ from statmech_attn.dmft.network import (
 from statmech_attn.dmft.patterns import Patterns
 from statmech_attn.dynamics import diagrams, Trajectories
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.options import WholeNumber
 from statmech_attn.scan import Arrays, FAILURE, Tick
 
 
@@ -89,8 +90,8 @@ def trajectories(
     grid: Mapping[str, Any],
     start: Callable[[Parameters], State],
     *,
-    steps: int,
-    transient: int = 0,
+    steps: WholeNumber,
+    transient: WholeNumber = 0,
     noise: Patterns | None = None,
     entropy_production: bool = False,
 ) -> "NetworkTrajectories":

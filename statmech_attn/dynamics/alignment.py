@@ -40,7 +40,7 @@ from statmech_attn.dynamics.systems import (
 )
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, require_least, WholeNumber
 
 
 class Alignment(eqx.Module):
@@ -141,10 +141,10 @@ def gali(
     state: PyTree,
     parameters: PyTree = None,
     *,
-    order: int = 2,
-    samples: int = 100,
+    order: Count = 2,
+    samples: Count = 100,
     every: int = 10,
-    transient: int = 0,
+    transient: WholeNumber = 0,
 ) -> Alignment:
     """GALI_2 .. GALI_order, hence SALI, along an orbit of any map; works under `vmap`.
 

@@ -21,11 +21,12 @@ from statmech_attn.dynamics.matching import (
     set_distance,
 )
 from statmech_attn.dynamics.settled_orbits import CYCLE, GONE, Orbits, UNSETTLED
+from statmech_attn.options import NotNegative
 
 
 def match_attractors(
     dataset: xr.Dataset,
-    furthest: float = 0.1,
+    furthest: NotNegative = 0.1,
     *,
     targets: Callable[[xr.Dataset], list[np.ndarray]] | None = None,
 ) -> xr.Dataset:

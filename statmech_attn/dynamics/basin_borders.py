@@ -14,6 +14,7 @@ from jaxtyping import Int
 from statmech_attn import presentation
 from statmech_attn.dynamics.basins import NOT_SETTLED
 from statmech_attn.labels import Variable
+from statmech_attn.options import Count
 
 
 class BasinEntropy(NamedTuple):
@@ -38,7 +39,7 @@ class BasinEntropy(NamedTuple):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
-def basin_entropy(basin: Int[np.ndarray, "ny nx"], box: int = 5) -> BasinEntropy:
+def basin_entropy(basin: Int[np.ndarray, "ny nx"], box: Count = 5) -> BasinEntropy:
     """Basin entropy of a grid, also of the boxes on borders alone.
 
     Args:

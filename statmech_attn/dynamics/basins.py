@@ -39,6 +39,7 @@ from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.dynamics.transients import escape_rate, EscapeRate
 from statmech_attn.labels import Variable, Words
+from statmech_attn.options import Count
 from statmech_attn.statistics import wilson
 
 
@@ -357,7 +358,7 @@ def _was_left(orbits: Orbits, leader: int) -> bool:
     )
 
 
-def arrival_rate(attractors: Attractors, resolution: int = 1) -> EscapeRate:
+def arrival_rate(attractors: Attractors, resolution: Count = 1) -> EscapeRate:
     """Rate at which the transients before attractors end.
 
     A lifetime that is only an upper bound is no event.  The rate is NaN where it is not

@@ -34,6 +34,7 @@ from statmech_attn.dynamics.phases import (
 from statmech_attn.dynamics.systems import advance, as_system, System
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import Variable
+from statmech_attn.options import Count, WholeNumber
 
 
 class Classification(eqx.Module):
@@ -147,12 +148,12 @@ def classify(
     state: PyTree,
     parameters: PyTree = None,
     *,
-    steps: int = 20_000,
-    transient: int = 1_000,
-    exponents: int | None = None,
-    reorthonormalize_every: int | None = None,
-    tail: int = 3_072,
-    max_doublings: int = 4,
+    steps: Count = 20_000,
+    transient: WholeNumber = 1_000,
+    exponents: WholeNumber | None = None,
+    reorthonormalize_every: Count | None = None,
+    tail: Count = 3_072,
+    max_doublings: WholeNumber = 4,
     criteria: Criteria = Criteria(),
 ) -> Classification:
     """Phase of the orbit that starts at a state, by several kinds of evidence.

@@ -58,7 +58,7 @@ from statmech_attn.dynamics.systems import (
 )
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Variable, Variables
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, require_least, WholeNumber
 
 
 ROWS = (
@@ -195,12 +195,12 @@ def covariant_vectors(
     state: PyTree,
     parameters: PyTree = None,
     *,
-    steps: int,
-    transient: int = 0,
-    exponents: int | None = None,
-    split: int | None = None,
-    piece: int | None = None,
-    align: int | None = None,
+    steps: Count,
+    transient: WholeNumber = 0,
+    exponents: WholeNumber | None = None,
+    split: Count | None = None,
+    piece: Count | None = None,
+    align: Count | None = None,
 ) -> CovariantVectors:
     """Covariant Lyapunov vectors along an orbit of any system.
 

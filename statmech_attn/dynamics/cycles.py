@@ -47,7 +47,7 @@ from statmech_attn.dynamics.systems import (
 )
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, require_least, WholeNumber
 
 
 SOURCES = ("average", "cycle")  # of an exponent
@@ -130,8 +130,8 @@ def cycle_spectrum(
     state: PyTree,
     parameters: PyTree = None,
     *,
-    period: int,
-    exponents: int | None = None,
+    period: Count,
+    exponents: WholeNumber | None = None,
 ) -> CycleSpectrum:
     """Exponents of an attracting cycle of any map, with errors of rounding.
 

@@ -41,7 +41,7 @@ from statmech_attn.dynamics.systems import (
 )
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Variable, Words
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, Positive, require_least, WholeNumber
 
 
 LEAST = 64  # states of which exponents are taken
@@ -128,12 +128,12 @@ def track_edge(
     parameters: PyTree = None,
     *,
     label: Callable[[PyTree], Any] | Attractors,
-    steps: int = 2000,
-    transient: int = 1000,
-    near: float = 1e-9,
-    far: float = 1e-6,
-    horizon: int = 10_000,
-    exponents: int | None = None,
+    steps: Count = 2000,
+    transient: WholeNumber = 1000,
+    near: Positive = 1e-9,
+    far: Positive = 1e-6,
+    horizon: Count = 10_000,
+    exponents: WholeNumber | None = None,
 ) -> Edge:
     """Follow the edge between the basins of two states, and find its edge state.
 

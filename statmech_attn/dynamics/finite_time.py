@@ -34,7 +34,7 @@ from statmech_attn.dynamics.systems import (
 )
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, require_least, WholeNumber
 from statmech_attn.statistics import rounding
 
 
@@ -215,10 +215,10 @@ def finite_time_exponents(
     state: PyTree,
     parameters: PyTree = None,
     *,
-    window: int,
-    count: int,
-    transient: int = 0,
-    exponents: int | None = None,
+    window: Count,
+    count: Count,
+    transient: WholeNumber = 0,
+    exponents: WholeNumber | None = None,
 ) -> FiniteTimeExponents:
     """Exponents over `count` consecutive windows of `window` steps; under `vmap` too.
 

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, PyTree
 from statmech_attn.batches import add_up
 from statmech_attn.dynamics.lyapunov import BLOCKS, lyapunov_spectrum, Spectrum
 from statmech_attn.dynamics.systems import call, require_like, System
+from statmech_attn.options import Count, NotNegative, Positive, WholeNumber
 
 
 UNIT_OF_TIME = "unit of time"
@@ -45,7 +46,7 @@ class Flow(eqx.Module):
 
 
 def flow(
-    field: Callable[..., Float[Array, " d"]], *, time: float, substeps: int
+    field: Callable[..., Float[Array, " d"]], *, time: Positive, substeps: Count
 ) -> System:
     """The system x(t) -> x(t + time) of x' = field(x), Dormand-Prince 8 in fixed steps.
 
@@ -72,8 +73,8 @@ def flow(
 def driven_flow(
     field: Callable[..., Float[Array, " d"]],
     *,
-    period: float,
-    substeps: int,
+    period: Positive,
+    substeps: Count,
     phase: float = 0.0,
 ) -> System:
     """The system x(phase) -> x(phase + period) of a flow driven with that period.
@@ -101,7 +102,16 @@ def driven_flow(
     """
 
     def with_time(t, x, parameters):
-        return field(t, x) if parameters is None else field(t, x, parameters)
+        try:
+            return field(t, x) if parameters is None else field(t, x, parameters)
+        except jax.errors.JAXTypeError:
+            raise
+        except (IndexError, TypeError) as error:
+            message = " ".join(str(error).split())
+            raise ValueError(
+                "field of a driven flow takes the time first, f(t, x) or "
+                f"f(t, x, parameters); it ends in {type(error).__name__}: {message}"
+            ) from error
 
     step = _steps(with_time, phase, period, substeps)
     driven = Flow(with_time, period / substeps, True)
@@ -113,12 +123,12 @@ def flow_spectrum(
     state: Float[Array, " d"],
     parameters: PyTree = None,
     *,
-    time: float,
-    transient: float = 0.0,
-    interval: float = 0.25,
-    substeps: int = 10,
-    exponents: int | None = None,
-    blocks: int = BLOCKS,
+    time: Positive,
+    transient: NotNegative = 0.0,
+    interval: Positive = 0.25,
+    substeps: Count = 10,
+    exponents: WholeNumber | None = None,
+    blocks: Count = BLOCKS,
 ) -> Spectrum:
     """Lyapunov spectrum of x' = field(x) in nats per unit time.
 
@@ -167,7 +177,7 @@ def flow_spectrum(
     return per_unit_time(spectrum, interval)
 
 
-def per_unit_time(spectrum: PyTree, interval: float) -> PyTree:
+def per_unit_time(spectrum: PyTree, interval: Positive) -> PyTree:
     """The spectrum of a map over `interval`, in nats per unit time of its flow.
 
     Args:

@@ -40,7 +40,7 @@ from statmech_attn.dynamics.systems import (
 )
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, require_least, WholeNumber
 
 
 BLOCKS = 16
@@ -224,12 +224,12 @@ def lyapunov_spectrum(
     state: PyTree,
     parameters: PyTree = None,
     *,
-    steps: int,
-    transient: int = 0,
-    exponents: int | None = None,
-    reorthonormalize_every: int = 1,
-    blocks: int = BLOCKS,
-    align: int | None = None,
+    steps: Count,
+    transient: WholeNumber = 0,
+    exponents: WholeNumber | None = None,
+    reorthonormalize_every: Count = 1,
+    blocks: Count = BLOCKS,
+    align: Count | None = None,
 ) -> Spectrum:
     """Lyapunov spectrum along an orbit of any system; works under `vmap`.
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PyTree
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.systems import advance, as_system, System
 from statmech_attn.dynamics.tracing import forward_only
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, require_least, WholeNumber
 
 
 @forward_only
@@ -19,8 +19,8 @@ def orbit(
     state: PyTree,
     parameters: PyTree = None,
     *,
-    samples: int,
-    transient: int = 0,
+    samples: Count,
+    transient: WholeNumber = 0,
     every: int = 1,
 ) -> Float[Array, "samples d *batch"]:
     """Every `every`-th point of an orbit after a transient; works under `vmap`.

@@ -20,6 +20,7 @@ from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.rotation import frequency_of
 from statmech_attn.dynamics.signs import is_marginal, signs_of, UNCLEAR
 from statmech_attn.labels import Words
+from statmech_attn.options import NotNegative
 from statmech_attn.statistics import rounding
 
 
@@ -228,7 +229,7 @@ def on_torus(phase, values):
     return jnp.where(phase == QUASIPERIODIC, values, jnp.nan)
 
 
-def as_in_paper(spectrum: Spectrum, zero: float = 1e-4) -> Int[Array, "*batch"]:
+def as_in_paper(spectrum: Spectrum, zero: NotNegative = 1e-4) -> Int[Array, "*batch"]:
     """The paper's classifier: sign of the plain leading average, nothing else.
 
     Args:

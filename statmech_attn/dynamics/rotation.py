@@ -44,7 +44,7 @@ from statmech_attn.dynamics.systems import (
 )
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, together, Variable, Words
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, Positive, require_least, WholeNumber
 from statmech_attn.statistics import rounding
 
 
@@ -100,9 +100,9 @@ def rotation_number(
     start: float | Array | np.ndarray,
     parameters: Mapping[str, float | Array | np.ndarray],
     *,
-    steps: int,
-    transient: int = 0,
-    tolerance: float = AGREE,
+    steps: Count,
+    transient: WholeNumber = 0,
+    tolerance: Positive = AGREE,
 ) -> Rotation:
     """Rotation number of a lift of a circle map, x in turns.
 
@@ -159,10 +159,10 @@ def curve_rotation(
     state: PyTree,
     parameters: PyTree = None,
     *,
-    steps: int,
-    transient: int = 0,
+    steps: Count,
+    transient: WholeNumber = 0,
     every: int = 1,
-    tolerance: float = AGREE,
+    tolerance: Positive = AGREE,
 ) -> Rotation:
     """Rotation number of an orbit on a closed curve in any state space.
 

@@ -16,6 +16,7 @@ The first step after a start never crosses, so that a point of the section, and 
 that rounding has put on either side of it, go on to the next crossing.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -40,7 +41,7 @@ from statmech_attn.dynamics.systems import (
 )
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import Variable, Words
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, Positive, require_least, WholeNumber
 from statmech_attn.statistics import block_stderr
 
 
@@ -83,7 +84,7 @@ def section(
     where: Where,
     *,
     direction: Literal["up", "down", "both"] = "up",
-    longest: float = 1000.0,
+    longest: Positive = 1000.0,
     angles: tuple[int, ...] = (),
 ) -> System:
     """The Poincaré map of a flow, or the map of first returns of a map, as a `System`.
@@ -177,7 +178,7 @@ class _Crosses(eqx.Module):
     def value(self, state: PyTree, parameters: PyTree) -> Float[Array, ""]:
         """g, of one state."""
         if not isinstance(self.where, tuple):
-            value = jnp.asarray(call(self.where, state, parameters))
+            value = jnp.asarray(self._surface(state, parameters))
             if value.shape or not jnp.issubdtype(value.dtype, jnp.floating):
                 raise ValueError(
                     "where must return one number for a state; "
@@ -200,6 +201,20 @@ class _Crosses(eqx.Module):
                 f"got {list(np.shape(normal))}."
             )
         return jnp.asarray(normal) @ vector - level
+
+    def _surface(self, state, parameters):
+        """g, which need not take the parameters."""
+        given = (state,) if parameters is None else (state, parameters)
+        for arguments in (given, given[:1]):
+            try:
+                inspect.signature(self.where).bind(*arguments)
+            except TypeError:
+                continue
+            return self.where(*arguments)
+        raise ValueError(
+            "where must be a function of the state, or of the state and the "
+            "parameters, which are given after it."
+        )
 
     def rung(self, value):
         """What increases where a value crosses the section upwards."""
@@ -444,8 +459,8 @@ def returns(
     state: PyTree,
     parameters: PyTree = None,
     *,
-    samples: int,
-    transient: int = 0,
+    samples: Count,
+    transient: WholeNumber = 0,
 ) -> Returns:
     """Points of an orbit on a section, with the times between them and result codes.
 

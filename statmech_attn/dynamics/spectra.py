@@ -23,6 +23,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy import fft, signal
 
+from statmech_attn.options import Count, Positive, WholeNumber
+
 
 ROUNDING = 1e-13  # relative spread below which a series counts as constant
 
@@ -39,8 +41,8 @@ def power_spectrum(
     *,
     window: str = "boxcar",
     scaling: str = "density",
-    spacing: float = 1.0,
-    segments: int = 1,
+    spacing: Positive = 1.0,
+    segments: Count = 1,
     axis: int = 0,
 ) -> PowerSpectrum:
     """One-sided power spectrum, the mean of every segment removed.
@@ -95,7 +97,7 @@ def power_spectrum(
 
 
 def autocorrelation(
-    series: Float[np.ndarray, "..."], *, max_lag: int, axis: int = 0
+    series: Float[np.ndarray, "..."], *, max_lag: WholeNumber, axis: int = 0
 ) -> Float[np.ndarray, "..."]:
     """Normalised autocorrelation r(0) = 1 .. r(max_lag) along `axis`.
 

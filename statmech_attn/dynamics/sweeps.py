@@ -21,6 +21,7 @@ from statmech_attn.dynamics.settled_orbits import follow_with, GONE, Orbits, ROW
 from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import Variable
+from statmech_attn.options import Numbers
 
 
 class Hysteresis(NamedTuple):
@@ -64,7 +65,7 @@ class Hysteresis(NamedTuple):
 def hysteresis(
     system: Callable[..., PyTree] | System,
     start: PyTree,
-    values,
+    values: Numbers,
     *,
     search: Search = Search(),
 ) -> Hysteresis:

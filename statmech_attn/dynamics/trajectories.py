@@ -24,7 +24,7 @@ from statmech_attn.dynamics.observables import (
 from statmech_attn.dynamics.starts import start_of_each
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.labels import STEP, Variable, Variables
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, require_least, WholeNumber
 from statmech_attn.reporting import size
 from statmech_attn.scan import (
     Arrays,
@@ -76,8 +76,8 @@ def trajectories(
     grid: Mapping[str, Any] | Axes,
     start: PyTree | Callable[[PyTree], PyTree],
     *,
-    steps: int,
-    transient: int = 0,
+    steps: Count,
+    transient: WholeNumber = 0,
     observables: Sequence[str] | None = None,
 ) -> "Trajectories":
     """Orbits of any system, step by step, at every value of a parameter.

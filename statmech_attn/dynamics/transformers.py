@@ -46,6 +46,7 @@ from statmech_attn.dynamics.orthonormal import safe_log
 from statmech_attn.dynamics.systems import advance, leading_axes, require_like, System
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, Variable
+from statmech_attn.options import Count, NotNegative, WholeNumber
 
 
 EPSILON = 1e-5  # added to mean squares by norms
@@ -71,7 +72,7 @@ OF_HEADS, OF_MLP = ("query", "key", "value", "output"), ("up", "down")  # are ne
 
 
 def rms_norm(
-    h: Float[Array, "*tokens D"], epsilon: float = EPSILON
+    h: Float[Array, "*tokens D"], epsilon: NotNegative = EPSILON
 ) -> Float[Array, "*tokens D"]:
     """Every token divided by its root mean square.
 
@@ -88,7 +89,7 @@ def rms_norm(
 
 
 def layer_norm(
-    h: Float[Array, "*tokens D"], epsilon: float = EPSILON
+    h: Float[Array, "*tokens D"], epsilon: NotNegative = EPSILON
 ) -> Float[Array, "*tokens D"]:
     """Every token less its mean, divided by its standard deviation.
 
@@ -453,10 +454,10 @@ def growth_shares(
     state: Float[Array, "..."],
     parameters: Mapping[str, Any] | None = None,
     *,
-    steps: int,
-    transient: int = 0,
-    blocks: int = BLOCKS,
-    align: int | None = None,
+    steps: Count,
+    transient: WholeNumber = 0,
+    blocks: Count = BLOCKS,
+    align: Count | None = None,
 ) -> GrowthShares:
     """How much every branch of a looped block adds to its largest Lyapunov exponent.
 

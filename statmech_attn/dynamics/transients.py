@@ -35,7 +35,7 @@ from statmech_attn.dynamics.starts import (
 )
 from statmech_attn.dynamics.systems import as_system, count_of, lane_axes, System
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, require_least
 
 
 Times = Shaped[np.ndarray, " n"]
@@ -118,8 +118,8 @@ def escape_times(
     inside: Callable[[PyTree], Any],
     parameters: PyTree = None,
     *,
-    horizon: int,
-    chunk: int = 4096,
+    horizon: Count,
+    chunk: Count = 4096,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Steps until each start is outside a region for the first time.
 
@@ -213,7 +213,7 @@ def escape_rate(
     ended: Bool[np.ndarray, " n"],
     *,
     after: float | None = None,
-    resolution: int = 1,
+    resolution: Count = 1,
     unit: str = STEP,
 ) -> EscapeRate:
     """Maximum likelihood rate of the exponential tail of lifetimes.

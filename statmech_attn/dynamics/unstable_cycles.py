@@ -42,7 +42,7 @@ from statmech_attn.dynamics.orbits import orbit
 from statmech_attn.dynamics.systems import as_system, System, TangentSystem
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Variable, Variables, Words
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, require_least, WholeNumber
 
 
 LANES = 64  # starts that are followed side by side
@@ -266,11 +266,11 @@ def unstable_cycles(
     state: PyTree,
     parameters: PyTree = None,
     *,
-    period: int,
-    steps: int = 20_000,
-    transient: int = 1000,
-    starts: int = 1000,
-    exponents: int | None = None,
+    period: Count,
+    steps: Count = 20_000,
+    transient: WholeNumber = 1000,
+    starts: Count = 1000,
+    exponents: WholeNumber | None = None,
     near: Float[ArrayLike, "d n"] | None = None,
     until_complete: bool = False,
 ) -> UnstableCycles:

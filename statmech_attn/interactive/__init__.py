@@ -13,4 +13,4 @@ if TYPE_CHECKING:
     from statmech_attn.interactive.session import run as run, setup as setup
 
 
-lazy.attach(__name__)
+lazy.attach(__name__, checks=False)

@@ -28,6 +28,7 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn.batches import require_double
 from statmech_attn.montecarlo.randomness import address, seed_words, uniform, Words
+from statmech_attn.options import Numbers
 
 
 LIMIT = 2**53  # beyond it not every count is a double
@@ -36,7 +37,9 @@ MAX_ATTEMPTS = 200  # each accepts with probability > 0.6
 MAX_SMALL = 200  # P(k > 200) < 1e-170 for n p < 10
 
 
-def binomial(key: Key[Array, ""], n, p, shape: tuple[int, ...] | None = None):
+def binomial(
+    key: Key[Array, ""], n: Numbers, p: Numbers, shape: tuple[int, ...] | None = None
+):
     """Draw binomial(n, p) numbers, one for each element of the broadcast shape.
 
     Args:

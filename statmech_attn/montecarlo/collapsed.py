@@ -28,13 +28,14 @@ from jaxtyping import Array, Float, Int
 from statmech_attn.dmft import Patterns
 from statmech_attn.montecarlo.binomial import any_count, LIMIT, rare_count
 from statmech_attn.montecarlo.randomness import address, uniform, Words
+from statmech_attn.options import Count
 
 
 MAX_DENOMINATOR = 10**6
 ROUNDING = 2e-15  # of fractions that were normalised in double precision
 
 
-def class_counts(patterns: Patterns, n_spins: int) -> Int[np.ndarray, " S"]:
+def class_counts(patterns: Patterns, n_spins: Count) -> Int[np.ndarray, " S"]:
     """Spins per site class, N_c = w_c N.
 
     Args:

@@ -30,6 +30,7 @@ from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.run_blocks import AVERAGES
 from statmech_attn.montecarlo.simulation import Simulation
+from statmech_attn.options import Numbers
 
 
 STEPWISE = ("n_spins", "beta", "time", "pattern")
@@ -121,7 +122,7 @@ VARIABLES = Variables(
 
 def monte_carlo_dataset(
     simulations: Sequence[Simulation],
-    beta,
+    beta: Numbers,
     *,
     attrs: Mapping[str, object] | None = None,
     averages: bool = True,

@@ -29,7 +29,7 @@ from statmech_attn.batches import require_memory
 from statmech_attn.dmft import extensive, Patterns
 from statmech_attn.labels import Variable
 from statmech_attn.montecarlo.collapsed import class_counts
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, Means, require_least
 from statmech_attn.statistics import standard_error
 
 
@@ -96,13 +96,13 @@ class ExtensiveSimulation(NamedTuple):
 def simulate_extensive(
     problem: extensive.LoadedNetwork,
     patterns: Patterns,
-    start,
+    start: Means,
     *,
-    n_spins: int,
-    samples: int,
-    steps: int,
+    n_spins: Count,
+    samples: Count,
+    steps: Count,
     key: Key[Array, ""],
-    runs: int = 1,
+    runs: Count = 1,
 ) -> ExtensiveSimulation:
     """Simulate networks of N spins whose patterns are drawn anew for every sample.
 
@@ -198,11 +198,11 @@ class ExtensivePlan(NamedTuple):
 def extensive_plan(
     problem: extensive.LoadedNetwork,
     patterns: Patterns,
-    start,
+    start: Means,
     *,
-    n_spins: int,
-    steps: int,
-    runs: int = 1,
+    n_spins: Count,
+    steps: Count,
+    runs: Count = 1,
 ) -> ExtensivePlan:
     """Check a simulation of which samples are drawn one by one.
 

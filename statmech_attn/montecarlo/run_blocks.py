@@ -16,7 +16,7 @@ Proc. COMPSTAT 1982, 30), so that the result does not depend on who computed the
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -44,6 +44,7 @@ from statmech_attn.dmft import (
 from statmech_attn.montecarlo.collapsed import draw_counts, redraw_counts, whole_spins
 from statmech_attn.montecarlo.randomness import address, Words
 from statmech_attn.montecarlo.spins import draw_spins, plan_blocks
+from statmech_attn.options import Count
 
 
 # What a draw needs to know of the class counts, and the draw.
@@ -74,7 +75,9 @@ class Layout(NamedTuple):
         return np.asarray(np.minimum(self.size, self.runs - self.size * block))
 
 
-def layout(runs: int, method: str, n_spins: int) -> Layout:
+def layout(
+    runs: Count, method: Literal["collapsed", "spins"], n_spins: Count
+) -> Layout:
     """Sizes of the blocks into which runs are cut, the same on every computer.
 
     At the level of spins a block is smaller where it would take long for one step.

@@ -41,7 +41,7 @@ from statmech_attn.montecarlo.run_blocks import (
     Simulated,
     Simulator,
 )
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, require_least, WholeNumber, WholeNumbers
 from statmech_attn.statistics import not_below_rounding, standard_error
 
 
@@ -144,15 +144,15 @@ def simulate(
     params: Parameters,
     state: State,
     *,
-    n_spins: int,
-    runs: int,
-    steps: int,
+    n_spins: Count,
+    runs: Count,
+    steps: Count,
     key: Key[Array, ""],
     method: str = "collapsed",
-    transient: int = 0,
-    stored: int = 1,
-    points=None,
-    batch_runs: int | None = None,
+    transient: WholeNumber = 0,
+    stored: Count = 1,
+    points: WholeNumbers | None = None,
+    batch_runs: Count | None = None,
     entropy_production: bool = False,
 ) -> Simulation:
     """Simulate networks of N spins, all from one initial condition.

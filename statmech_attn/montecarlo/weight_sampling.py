@@ -33,6 +33,7 @@ from statmech_attn.labels import Variable
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.langevin import stiffness
 from statmech_attn.montecarlo.nuts import Sampler
+from statmech_attn.options import Count, Positive, WholeNumber
 from statmech_attn.reporting import duration, Reporter
 from statmech_attn.statistics import bfmi, summary
 from statmech_attn.storage import BlockFolder, BlockMemory
@@ -105,14 +106,14 @@ def sample_weights(
     method: str = "weights",
     xi_test: Float[Array, "Q N_0 Pi"],
     y_test: Float[Array, "Q *K"],
-    draws: int,
-    warmup: int,
-    chains: int,
-    block: int,
+    draws: Count,
+    warmup: WholeNumber,
+    chains: Count,
+    block: Count,
     folder: Path | None,
     study: str,
     report: Reporter,
-    step_size: float | None = None,
+    step_size: Positive | None = None,
 ) -> WeightDraws:
     """Draw weights from their posterior, in blocks that survive a kill.
 

@@ -23,6 +23,7 @@ from matplotlib.ticker import FixedLocator, NullFormatter
 from statmech_attn.comparison import least_spins, VERDICTS
 from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import unit_of
+from statmech_attn.options import Count
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.registry import (
     Beside,
@@ -58,9 +59,9 @@ def finite_size(
     theory: xr.Dataset | None = None,
     *,
     observable: str = "m_o_se",
-    pattern: int = 1,
-    tokens: int = 100,
-    sizes: int = 3,
+    pattern: Count = 1,
+    tokens: Count = 100,
+    sizes: Count = 3,
     axes: PanelAxes = None,
 ) -> Figure:
     """One run and the average over runs, against mean field with its noise band.
@@ -321,9 +322,9 @@ def differences_in_time(
     dataset: xr.Dataset,
     *,
     observable: str = "A",
-    pattern: int = 1,
-    tokens: int = 100,
-    sizes: int = 3,
+    pattern: Count = 1,
+    tokens: Count = 100,
+    sizes: Count = 3,
     axes: PanelAxes = None,
 ) -> Figure:
     """Simulation minus theory in standard errors at every token, and what is allowed.

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
+from statmech_attn.options import Count
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.comparison import MARKERS, scientific
 from statmech_attn.plotting.registry import (
@@ -104,7 +105,7 @@ def overlaps_in_time(
     dataset: xr.Dataset,
     simulation: xr.Dataset | None = None,
     *,
-    pattern: int = 1,
+    pattern: Count = 1,
     ax: Axes | None = None,
 ) -> Figure:
     """Overlap with a pattern in time at every point, with spins where there are any.

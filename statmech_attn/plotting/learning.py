@@ -16,6 +16,7 @@ from matplotlib.ticker import NullLocator
 
 from statmech_attn.bpkr import estimates
 from statmech_attn.comparison import sampled_by
+from statmech_attn.options import Count
 from statmech_attn.plotting import images, notes, sheets, style
 from statmech_attn.plotting.registry import (
     Beside,
@@ -193,7 +194,7 @@ def order_parameter_matrices(
     dataset: xr.Dataset,
     *,
     widths: float | Sequence[float] | None = None,
-    layer: int = 1,
+    layer: Count = 1,
     axes: PanelAxes = None,
 ) -> Figure:
     """Order parameters U as matrices over pairs of paths, one panel for each width.
@@ -264,7 +265,7 @@ def alignment(
     dataset: xr.Dataset,
     *,
     width: float | None = None,
-    ranks: int = RANKS,
+    ranks: Count = RANKS,
     ax: Axes | None = None,
 ) -> Figure:
     """Overlap of the leading kernel eigenvectors with the labels, at one N and GP.

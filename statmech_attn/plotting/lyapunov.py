@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from statmech_attn.options import Count
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.exponents import colour, dashes, entries
 from statmech_attn.plotting.phases import describe_phase
@@ -25,7 +26,7 @@ COLUMNS = 3
 @picture("running_lyapunov", "running-lyapunov", pages=pages_of_beta)
 @style.styled
 def running_lyapunov(
-    dataset: xr.Dataset, *, exponents: int = 2, axes: PanelAxes = None
+    dataset: xr.Dataset, *, exponents: Count = 2, axes: PanelAxes = None
 ) -> Figure:
     """Leading exponents averaged up to each time, one panel for every beta.
 

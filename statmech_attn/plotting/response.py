@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from statmech_attn.dmft import OBSERVABLES
+from statmech_attn.options import Count
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.registry import pages_of_beta, picture, values_of
 from statmech_attn.plotting.sheets import PanelAxes
@@ -25,7 +26,7 @@ def response_curves(
     dataset: xr.Dataset,
     *,
     observable: str = "m_v",
-    pattern: int = 1,
+    pattern: Count = 1,
     axes: PanelAxes = None,
 ) -> Figure:
     """Susceptibility, spectrum of the noise and temperature of one observable.

@@ -22,6 +22,7 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from statmech_attn.dynamics import PHASES
+from statmech_attn.options import Positive
 from statmech_attn.storage import replaced, require_replaceable
 
 
@@ -156,7 +157,7 @@ def save(
     folder: str | Path,
     name: str,
     formats: Sequence[str] = ("png", "pdf"),
-    dpi: float | None = None,
+    dpi: Positive | None = None,
 ) -> list[Path]:
     """Write NAME.png and NAME.pdf into a folder, which is made if it is missing.
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from statmech_attn.dmft import PRODUCTION
 from statmech_attn.dynamics import autocorrelation, power_spectrum
 from statmech_attn.labels import unit_of
+from statmech_attn.options import Count
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.phases import describe_phase
 from statmech_attn.plotting.registry import pages_of_beta, picture, values_of
@@ -46,7 +47,7 @@ def trajectory_windows(
     phases: xr.Dataset | None = None,
     windows: Sequence[int] = WINDOWS,
     observable: str = "m_o_se",
-    pattern: int = 1,
+    pattern: Count = 1,
     axes: PanelAxes = None,
 ) -> Figure:
     """The overlap with one pattern over the first tokens of the file, by beta.
@@ -174,8 +175,8 @@ def spectra(
     dataset: xr.Dataset,
     *,
     phases: xr.Dataset | None = None,
-    pattern: int = 1,
-    max_lag: int = MAX_LAG,
+    pattern: Count = 1,
+    max_lag: Count = MAX_LAG,
     axes: PanelAxes = None,
 ) -> Figure:
     """Power spectrum, linear and logarithmic, and autocorrelation of one overlap.

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from statmech_attn import storage
 from statmech_attn.batches import compilations, on_cpu
+from statmech_attn.options import Count
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import earlier_runs, forecast, signals
 from statmech_attn.scan.chunk_file import Damaged
@@ -84,7 +85,7 @@ def compute(
     *,
     overwrite: bool = False,
     engine: Engine | None = None,
-    points_per_chunk: int | None = None,
+    points_per_chunk: Count | None = None,
 ) -> None:
     """Compute a job, or what is left of it, and write its result.
 

@@ -10,13 +10,22 @@ is.  The theory is wrong when b_0, the difference extrapolated to N -> infinity,
 zero; at one N only b_0 + b_1/N can be seen.  The first axis is N throughout.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy import optimize, stats
 
-from statmech_attn.options import require_least
+from statmech_attn.options import (
+    Count,
+    Fraction,
+    Gaps,
+    Mask,
+    NotNegative,
+    Numbers,
+    Positive,
+    require_least,
+)
 
 
 LEVEL = 1e-3  # family-wise: the chance that any of all comparisons fails by chance
@@ -34,7 +43,9 @@ class Slope(NamedTuple):
     stderr: Float[np.ndarray, "*batch"]
 
 
-def threshold(comparisons: int, runs: int | None = None, level: float = LEVEL) -> float:
+def threshold(
+    comparisons: Count, runs: Count | None = None, level: Fraction = LEVEL
+) -> float:
     """Largest difference in standard errors that chance allows (Sidak, two-sided).
 
     With `runs` the errors are sampled over that many runs, so Student's law is used.
@@ -61,7 +72,7 @@ def threshold(comparisons: int, runs: int | None = None, level: float = LEVEL) -
     return float(of_errors.isf(single / 2))
 
 
-def in_standard_errors(difference, stderr, floor=0.0):
+def in_standard_errors(difference: Gaps, stderr: Gaps, floor: Gaps = 0.0):
     """difference / stderr; `floor` is the error where the sampled one is exactly zero.
 
     A class that is saturated in all runs has no sampled spread, though it has some.
@@ -86,7 +97,12 @@ def in_standard_errors(difference, stderr, floor=0.0):
     return np.where(error <= 0, exact, difference / np.where(error <= 0, 1.0, error))
 
 
-def limit_difference(n_spins, difference, stderr, used):
+def limit_difference(
+    n_spins: Annotated[Numbers, "K"],
+    difference: Annotated[Gaps, "K *batch"],
+    stderr: Annotated[Gaps, "K *batch"],
+    used: Annotated[Mask, "K *batch"],
+):
     """The difference b_0 extrapolated to N -> infinity, its error, and its number of N.
 
     Weighted least squares in (1, 1/N) for two values of N and (1, 1/N, 1/N^2) for more.
@@ -123,7 +139,9 @@ def limit_difference(n_spins, difference, stderr, used):
     return value, error, count
 
 
-def extrapolation(n_spins, used) -> Float[np.ndarray, "K *batch"]:
+def extrapolation(
+    n_spins: Annotated[Numbers, "K"], used: Annotated[Mask, "K *batch"]
+) -> Float[np.ndarray, "K *batch"]:
     """Coefficients with which means at every N give the limit of infinite N.
 
     As `limit_difference`, with variances like 1/N: they do not depend on the data.
@@ -167,7 +185,7 @@ def _intercept(n_spins, difference, stderr):
     return (inverse * (difference / stderr).T).sum(1), np.linalg.norm(inverse, axis=1)
 
 
-def spread_ratio(spread, predicted, runs):
+def spread_ratio(spread: Gaps, predicted: Gaps, runs: Count):
     """Sampled over predicted spread, and its distance from one in standard errors.
 
     A Gaussian spread of R runs has relative error 1/sqrt(2 (R - 1)).  NaN where
@@ -192,13 +210,18 @@ def spread_ratio(spread, predicted, runs):
     """
     require_least(2, runs=runs)
     ratio = np.divide(
-        spread, predicted, out=np.full(spread.shape, np.nan), where=predicted > 0
+        spread, predicted, out=np.full(np.shape(spread), np.nan), where=predicted > 0
     )
     return ratio, (ratio - 1) * np.sqrt(2 * (runs - 1))
 
 
 def spread_slope(
-    n_spins, spread, used, runs, axes: tuple[int, ...], error=0.0
+    n_spins: Annotated[Numbers, "K"],
+    spread: Annotated[Gaps, "K *batch"],
+    used: Annotated[Mask, "K *batch"],
+    runs: Count,
+    axes: tuple[int, ...],
+    error: Gaps = 0.0,
 ) -> Slope:
     """Exponent of the spread in N, from log spreads averaged over `axes` (expect -1/2).
 
@@ -233,7 +256,11 @@ def spread_slope(
     return _power(n_spins, mean, np.where(part.squeeze(axes), error, np.inf))
 
 
-def log_spread_error(samples, used, smallest: float):
+def log_spread_error(
+    samples: Annotated[Gaps, "K S *batch D"],
+    used: Annotated[Mask, "K *batch D"],
+    smallest: NotNegative,
+):
     """Jackknife error of log spreads averaged over the last axis.
 
     It is large where a few samples make the spread, as those that lose a pattern do.
@@ -260,7 +287,13 @@ def log_spread_error(samples, used, smallest: float):
     return np.sqrt((S - 1) * means.var(1))
 
 
-def bias_slope(n_spins, difference, stderr, used, axes: tuple[int, ...]) -> Slope:
+def bias_slope(
+    n_spins: Annotated[Numbers, "K"],
+    difference: Annotated[Gaps, "K *batch"],
+    stderr: Annotated[Gaps, "K *batch"],
+    used: Annotated[Mask, "K *batch"],
+    axes: tuple[int, ...],
+) -> Slope:
     """Exponent of the bias in N (expect -1), from its size along one profile.
 
     The differences at each N are projected on those at the smallest N that takes part,
@@ -301,7 +334,9 @@ def bias_slope(n_spins, difference, stderr, used, axes: tuple[int, ...]) -> Slop
     return Slope(*np.reshape(np.transpose(fits), (2, *size.shape[1:])))
 
 
-def power_law(n_spins, values, stderr) -> Slope:
+def power_law(
+    n_spins: Annotated[Numbers, "K"], values: Annotated[Gaps, "K *batch"], stderr: Gaps
+) -> Slope:
     """Exponent of a power law in N, by weighted least squares in ln N.
 
     NaN with fewer than two N at which a value and its error are known.
@@ -364,7 +399,11 @@ def _power(n_spins, log_size, log_error) -> Slope:
     return Slope((weight * (x - centre) * y).sum(0) / scatter, 1 / np.sqrt(scatter))
 
 
-def linear_until(noise_std, n_spins, limit: float) -> Bool[np.ndarray, "K *batch time"]:
+def linear_until(
+    noise_std: Annotated[Gaps, "*batch time"],
+    n_spins: Annotated[Numbers, "K"],
+    limit: Positive,
+) -> Bool[np.ndarray, "K *batch time"]:
     """Steps before the predicted spread first exceeds `limit`.
 
     Args:

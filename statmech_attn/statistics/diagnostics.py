@@ -11,12 +11,13 @@ Every entry of an array is a quantity of its own; numpyro computes (extra `sampl
              0.3 the momenta mix too slowly for the tails (Betancourt, arXiv:1604.00695)
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from scipy import special, stats
 
+from statmech_attn.options import Gaps, Numbers
 from statmech_attn.statistics.means import not_below_rounding
 
 
@@ -41,7 +42,7 @@ class Summary(NamedTuple):
     r_hat: Float[np.ndarray, "*shape"]
 
 
-def summary(values) -> Summary:
+def summary(values: Annotated[Gaps, "chains draws *shape"]) -> Summary:
     """Mean, Monte Carlo error and diagnostics of chains (chains, draws, *shape).
 
     An entry of which one chain never changes was not sampled: it counts one draw per
@@ -73,7 +74,7 @@ def summary(values) -> Summary:
     return Summary(*(np.concatenate(p).reshape(shape) for p in zip(*parts)))
 
 
-def bfmi(energy) -> Float[np.ndarray, " chains"]:
+def bfmi(energy: Annotated[Numbers, "chains draws"]) -> Float[np.ndarray, " chains"]:
     """Bayesian fraction of missing information of chains of energies (chains, draws).
 
     Args:

@@ -15,16 +15,20 @@ interval of one standard error, which is none of 0 or 1 either
 share     $\sqrt{p (1 - p)/n + 1/(4 n^2)}\, /\, (1 + 1/n)$
 """
 
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge, Le
 from jaxtyping import Float
+
+from statmech_attn.arguments import MISSING
+from statmech_attn.options import Count, Gaps, NotNegative, NotNegatives, Numbers
 
 
 UNIT = float(np.finfo(float).eps) / 2  # u of double precision
 
 
-def rounding(size, terms: Any = 1):
+def rounding(size: Gaps, terms: Numbers = 1):
     """The error of a number by rounding of the terms that it sums.
 
     Args:
@@ -38,7 +42,7 @@ def rounding(size, terms: Any = 1):
     return UNIT * abs(size) * (1 + terms / 3) ** 0.5
 
 
-def not_below_rounding(error, size, terms: int = 1):
+def not_below_rounding(error: Gaps, size: Gaps, terms: Count = 1):
     """An error that differs from zero, and is no smaller than that of rounding.
 
     Zero stays: it is the scatter of samples that are all the same number, of which it
@@ -56,7 +60,7 @@ def not_below_rounding(error, size, terms: int = 1):
     return np.where(error > 0, np.fmax(error, rounding(size, terms)), error)[()]
 
 
-def standard_error(values: Float[np.ndarray, "*shape"], axis: int = -1):
+def standard_error(values: Annotated[Gaps, "... samples"], axis: int = -1):
     """Standard error of the mean of independent samples; NaN for a single one.
 
     Args:
@@ -80,7 +84,7 @@ def standard_error(values: Float[np.ndarray, "*shape"], axis: int = -1):
 
 
 def mean_of_known(
-    values: Float[np.ndarray, "R *shape"],
+    values: Annotated[Float[np.ndarray, "R *shape"], MISSING],
 ) -> tuple[Float[np.ndarray, "*shape"], Float[np.ndarray, "*shape"]]:
     """Mean and standard error along the first axis, of what is not NaN.
 
@@ -107,7 +111,7 @@ def mean_of_known(
     return np.asarray(mean), np.asarray(stderr)  # of single numbers, too
 
 
-def block_stderr(series, blocks: int = 20):
+def block_stderr(series: Annotated[Gaps, "*batch T"], blocks: Count = 20):
     """Standard error of the mean over the last axis, from block means.
 
     Args:
@@ -136,7 +140,9 @@ def block_stderr(series, blocks: int = 20):
     return standard_error(means)
 
 
-def wilson(count, n: int, z: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def wilson(
+    count: NotNegatives, n: Count, z: NotNegative = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Wilson's interval of z standard errors for `count` of n.
 
     Args:
@@ -160,7 +166,7 @@ def wilson(count, n: int, z: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     return np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)
 
 
-def share_error(share, n):
+def share_error(share: Annotated[Gaps, Ge(0), Le(1)], n: Annotated[Gaps, Ge(1)]):
     """Standard error of a share of n samples: half the interval of `wilson`.
 
     Args:
@@ -175,7 +181,7 @@ def share_error(share, n):
     return (np.sqrt(share * (1 - share) / n + 1 / (4 * n**2)) / (1 + 1 / n))[()]
 
 
-def paired_error(differences: Float[np.ndarray, "*shape n"]):
+def paired_error(differences: Annotated[Gaps, "*shape n"]):
     """Standard error of the mean difference of answers to the same n examples.
 
     Where no answer differs it is that of a share of 0, and not none.

@@ -20,12 +20,13 @@ $p (1 + \epsilon)$.  Derivation: docs/theory/extensive.md, section 7.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from scipy import ndimage, optimize, stats
 
+from statmech_attn.options import Count, Fraction, Gaps, Positive, Seed
 from statmech_attn.statistics.agreement import LEVEL
 
 
@@ -107,7 +108,9 @@ def sums(deviations: Deviations, mean: Float[np.ndarray, "draws D"]) -> Sums:
     )
 
 
-def rotated(u: Float[np.ndarray, "S D"], draws: int, rng) -> Float[np.ndarray, "n D"]:
+def rotated(
+    u: Float[np.ndarray, "S D"], draws: Count, rng: np.random.Generator
+) -> Float[np.ndarray, "n D"]:
     """Means that are as likely as that of the samples where the theory is right.
 
     Args:
@@ -141,7 +144,7 @@ class Law(NamedTuple):
     all: float
 
 
-def law(points: Sequence[Deviations], level: float = LEVEL, seed: int = 0) -> Law:
+def law(points: Sequence[Deviations], level: Fraction = LEVEL, seed: Seed = 0) -> Law:
     """The law of the largest values at independent points, by rotations.
 
     Args:
@@ -177,7 +180,7 @@ def law(points: Sequence[Deviations], level: float = LEVEL, seed: int = 0) -> La
     return Law(*np.quantile([*largest, t], 1 - level, axis=1).tolist())
 
 
-def noise(point: Deviations, draws: int, rng) -> Sums:
+def noise(point: Deviations, draws: Count, rng: np.random.Generator) -> Sums:
     """Sums that chance makes of samples of this scatter, whatever their mean.
 
     Args:
@@ -202,7 +205,7 @@ def noise(point: Deviations, draws: int, rng) -> Sums:
     return sums(point._replace(samples=centred), rotated(centred, draws, rng))
 
 
-def in_errors(shift, variance):
+def in_errors(shift: Gaps, variance: Gaps):
     """A shift in units of its standard error.
 
     Args:
@@ -217,7 +220,12 @@ def in_errors(shift, variance):
     return np.where(variance > 0, shift / np.sqrt(known), 0)
 
 
-def smallest_visible(shift, information, variance, bound: float) -> float:
+def smallest_visible(
+    shift: Annotated[Gaps, "draws"],
+    information: Annotated[Gaps, "draws"],
+    variance: Annotated[Gaps, "draws"],
+    bound: Positive,
+) -> float:
     """Smallest relative error of a parameter that a test finds with `POWER`.
 
     Args:
@@ -252,7 +260,7 @@ def smallest_visible(shift, information, variance, bound: float) -> float:
     return optimize.brentq(missed, 0.0, top, xtol=1e-3 * top)  # pyright: ignore
 
 
-def visible_alone(stderr, slope, bound: float) -> float:
+def visible_alone(stderr: Gaps, slope: Gaps, bound: Positive) -> float:
     """Smallest visible error by the one number that tells most (`smallest_visible`).
 
     Args:

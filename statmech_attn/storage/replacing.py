@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from statmech_attn.options import WholeNumber
 from statmech_attn.storage.schema import StorageError
 
 
@@ -22,7 +23,7 @@ HERE, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
 
 
 @contextmanager
-def replaced(path: str | Path, needed: int = 0) -> Iterator[Path]:
+def replaced(path: str | Path, needed: WholeNumber = 0) -> Iterator[Path]:
     """A path beside a destination, whose file or folder takes its place at the end.
 
     Args:
@@ -135,7 +136,7 @@ def require_new(path: str | Path) -> None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
-def begins(path: Path, most: int = 4096) -> str:
+def begins(path: Path, most: WholeNumber = 4096) -> str:
     """The first characters of a regular file; nothing of anything else.
 
     Args:
@@ -208,7 +209,7 @@ def _mode(target: Path) -> int:
     return 0o666 & ~mask
 
 
-def unwritable(path: Path, error: OSError, needed: int = 0) -> StorageError:
+def unwritable(path: Path, error: OSError, needed: WholeNumber = 0) -> StorageError:
     """One line for a failure to write; it says the space if that was missing.
 
     Args:

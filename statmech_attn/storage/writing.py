@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.inputs import require_unicode
+from statmech_attn.options import NotNegative
 from statmech_attn.storage.changes import in_one_line, study_differences
 from statmech_attn.storage.columns import Column, storage_options
 from statmech_attn.storage.provenance import provenance
@@ -41,8 +42,8 @@ def write(
     kind: str | None = None,
     keys: Mapping[str, Any] | None = None,
     started: datetime | None = None,
-    elapsed: float | None = None,
-    busy: float | None = None,
+    elapsed: NotNegative | None = None,
+    busy: NotNegative | None = None,
     overwrite: bool = False,
     columns: Mapping[str, Column] = {},
 ) -> None:

@@ -21,8 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from statmech_attn.arguments import checks
 from statmech_attn.batches import require_double, require_memory, rng
 from statmech_attn.bpkr import Heads, heads_from_products
+from statmech_attn.options import Count
 from statmech_attn.tasks.options import Task
 
 
@@ -57,7 +59,8 @@ class Examples(NamedTuple):
     y: Float[Array, " P"]
 
 
-def draw(key: Key[Array, ""], setting: Task, *, examples: int) -> Examples:
+@checks
+def draw(key: Key[Array, ""], setting: Task, *, examples: Count) -> Examples:
     """Draw labelled chains, `examples` / 2 of each class.
 
     Args:

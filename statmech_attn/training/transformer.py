@@ -31,7 +31,7 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
-from statmech_attn.options import require_least
+from statmech_attn.options import Count, NotNegative, require_least
 
 
 Precision = Literal["single", "mixed"]
@@ -113,11 +113,11 @@ class Acting(NamedTuple):
 def initial(
     key: Key[Array, ""],
     *,
-    n_inputs: int,
+    n_inputs: Count,
     heads: Sequence[int],
-    width: int,
-    key_size: int,
-    gain: float = 1.0,
+    width: Count,
+    key_size: Count,
+    gain: NotNegative = 1.0,
 ) -> Transformer:
     r"""Weights before training, uniform on $\pm$ gain / sqrt(fan in), in float32.
 

@@ -98,13 +98,19 @@ def test_henon_heiles_torus_has_the_powers_of_two_degrees_of_freedom():
     [
         (
             lambda: flow(spiral, time=0.0, substeps=1),
-            "time must be > 0 and fin",
+            "time must be above 0",
         ),
-        (lambda: flow(spiral, time=np.nan, substeps=1), "got nan and 1"),
-        (lambda: flow(spiral, time=1.0, substeps=0), "got 1 and 0"),
+        (
+            lambda: flow(spiral, time=np.nan, substeps=1),
+            "time must be a finite",
+        ),
+        (
+            lambda: flow(spiral, time=1.0, substeps=0),
+            "substeps must be at least 1; got 0",
+        ),
         (
             lambda: driven_flow(lambda t, x: x, period=-1.0, substeps=2),
-            "time must be > 0 and finite, and substeps >= 1; got -1 and 2",
+            "must be above 0; got -1",
         ),
         (
             lambda: flow_spectrum(spiral, jnp.ones(2), time=-1.0),

@@ -348,9 +348,9 @@ LEFT: Any = "left"
     [
         (
             lambda: section(CIRCLE, (1, 0.0), direction=LEFT),
-            "direction must be up, down or both; got 'left'",
+            "direction must be 'up', 'down' or 'both'; got 'left'",
         ),
-        (lambda: section(CIRCLE, (1, 0.0), longest=0.0), "longest must be > 0 and fin"),
+        (lambda: section(CIRCLE, (1, 0.0), longest=0.0), "longest must be above 0"),
         (
             lambda: section(System(lambda x: x, drive_period=2), (0, 0.0)),
             "system of one state without a drive",

@@ -178,7 +178,7 @@ def bad_weights(**changed):
     ("call", "words"),
     [
         *(
-            (lambda stages=stages: looped(stages), "stages must be a list of tables")
+            (lambda stages=stages: looped(stages), "stages must be a")
             for stages in ([], [{"a": abs}, {}], [{"a": 1.0}], {"a": abs})
         ),
         (lambda: looped([{"a": abs}, {"a": abs}]), "differ; got 'a' twice"),
@@ -198,7 +198,7 @@ def bad_weights(**changed):
         ),
         (
             lambda: growth_shares(lambda h: h, START, steps=16),
-            "system must be made by looped",
+            "system must be of the type System",
         ),
         (
             lambda: growth_shares(BLOCK, START, STRONG, steps=0),

@@ -179,7 +179,10 @@ def test_around_the_tangent_bifurcation_of_period_three():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: escape_rate(np.ones(3), np.ones(2, bool)), "must be of one length"),
+        (
+            lambda: escape_rate(np.ones(3), np.ones(2, bool)),
+            "of the size 3 in n, as lifetime is",
+        ),
         (
             lambda: escape_rate(-np.ones(2), np.ones(2, bool)),
             "none of them negative",
@@ -188,7 +191,7 @@ def test_around_the_tangent_bifurcation_of_period_three():
         (lambda: survival(np.array([3, 5]), np.array([1, 0])), "ended must be bool"),
         (
             lambda: escape_rate([3, np.inf], [True, True]),
-            "none .* negative or infinite",
+            "lifetime must be finite",
         ),
         (
             lambda: escape_rate(np.ones(2), np.ones(2, bool), resolution=0),

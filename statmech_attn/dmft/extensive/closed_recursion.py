@@ -33,6 +33,7 @@ from statmech_attn.dmft.extensive.two_time_order import (
     first_token,
     Order,
 )
+from statmech_attn.options import Count, Means
 from statmech_attn.statistics import rounding
 
 
@@ -54,7 +55,7 @@ class Fields(NamedTuple):
     sigma: Float[Array, " n"]
 
 
-def closed(problem: LoadedNetwork, start, *, steps: int) -> Trajectory:
+def closed(problem: LoadedNetwork, start: Means, *, steps: Count) -> Trajectory:
     """Order parameters of an ensemble with Gamma = 0, by quadrature.
 
     Runs under `jax.vmap` over the numbers of the problem.

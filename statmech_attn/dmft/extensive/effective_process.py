@@ -43,6 +43,7 @@ from statmech_attn.dmft.extensive.two_time_order import (
     first_token,
     Order,
 )
+from statmech_attn.options import Count, Means, Positive
 from statmech_attn.statistics import standard_error
 
 
@@ -72,12 +73,12 @@ class Population(eqx.Module):
 
 def solve(
     problem: LoadedNetwork,
-    start,
+    start: Means,
     *,
-    steps: int,
+    steps: Count,
     key: Key[Array, ""] | None = None,
-    error: float = 1e-2,
-    most: int = MOST,
+    error: Positive = 1e-2,
+    most: Count = MOST,
 ) -> Trajectory:
     """Order parameters by the solver that fits: `closed` where Gamma = 0, or `sampled`.
 
@@ -132,13 +133,13 @@ def trajectory_bytes(problem: LoadedNetwork, steps: int) -> int:
 
 def sampled(
     problem: LoadedNetwork,
-    start,
+    start: Means,
     *,
-    steps: int,
+    steps: Count,
     key: Key[Array, ""],
-    error: float = 1e-2,
-    population: int = POPULATION,
-    most: int = MOST,
+    error: Positive = 1e-2,
+    population: Count = POPULATION,
+    most: Count = MOST,
 ) -> Trajectory:
     """Order parameters by sampled effective trajectories.
 

@@ -27,6 +27,7 @@ from statmech_attn.dmft.extensive.loaded_network import Cells, cells, LoadedNetw
 from statmech_attn.dmft.extensive.two_time_order import add_token, attend, Order
 from statmech_attn.dmft.network import clock_period, Network
 from statmech_attn.dynamics import System
+from statmech_attn.options import Count, Share
 
 
 MEMORY = 12  # tokens
@@ -131,7 +132,7 @@ def system(
     net: Network,
     ensemble: Ensemble,
     *,
-    epsilon: float | None = None,
+    epsilon: Share | None = None,
 ) -> System:
     """The closed recursion with a finite memory, for every tool of `dynamics`.
 
@@ -192,7 +193,7 @@ def system_start(
     ensemble: Ensemble,
     parameters: Mapping[str, Any],
     *,
-    memory: int = MEMORY,
+    memory: Count = MEMORY,
 ) -> Window:
     """Initial window of the recursion, from the output of the first pattern.
 

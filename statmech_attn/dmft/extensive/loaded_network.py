@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from statmech_attn.batches import require_double, require_memory
 from statmech_attn.dmft.extensive.ensembles import Ensemble
 from statmech_attn.dmft.network import Network
-from statmech_attn.options import require_least
+from statmech_attn.options import Gaps, NotNegatives, Numbers, require_least
 
 
 TWO_TIME_ARRAYS = 30  # of a run, those that XLA needs on the way included
@@ -44,7 +44,13 @@ class LoadedNetwork(eqx.Module):
 
 
 def loaded_network(
-    net: Network, ensemble: Ensemble, *, alpha, beta, gamma=0.0, epsilon=0.0
+    net: Network,
+    ensemble: Ensemble,
+    *,
+    alpha: NotNegatives,
+    beta: Gaps,
+    gamma: Numbers = 0.0,
+    epsilon: Numbers = 0.0,
 ) -> LoadedNetwork:
     """A network with M = M_c + alpha N patterns.
 

@@ -39,6 +39,7 @@ from statmech_attn.dmft.extensive.stationary import (
 )
 from statmech_attn.dynamics import continuation
 from statmech_attn.labels import Variable
+from statmech_attn.options import Interval, WholeNumber
 
 
 FINE, COARSE = 32, 24  # terms of the series
@@ -169,7 +170,7 @@ def moving(
     problem: LoadedNetwork,
     *,
     free: str = "alpha",
-    lags: int | None = None,
+    lags: WholeNumber | None = None,
     coarse: bool = False,
 ) -> MovingState:
     """The state of recall that moves one pattern a token, ready to be continued.
@@ -236,9 +237,9 @@ def moving_capacity(
     problem: LoadedNetwork,
     *,
     free: str = "alpha",
-    lags: int | None = None,
+    lags: WholeNumber | None = None,
     coarse: bool = False,
-    within: tuple[float, float] | None = None,
+    within: Interval | None = None,
     settings: continuation.Settings | None = None,
 ) -> Capacity:
     """Where recall that moves one pattern a token ends in a fold, by continuation.

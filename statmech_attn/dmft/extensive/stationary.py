@@ -32,6 +32,7 @@ from statmech_attn.dmft.extensive.loaded_network import Cells, cells, LoadedNetw
 from statmech_attn.dmft.network import Network
 from statmech_attn.dynamics import continuation
 from statmech_attn.labels import Variable
+from statmech_attn.options import Interval, Means, WholeNumber
 
 
 PARAMETERS = ("alpha", "beta", "gamma")
@@ -191,10 +192,10 @@ class Capacity(eqx.Module):
 
 def stationary(
     problem: LoadedNetwork,
-    start,
+    start: Means,
     *,
     free: str = "alpha",
-    lags: int | None = None,
+    lags: WholeNumber | None = None,
     at_rest: bool = False,
     coarse: bool = False,
 ) -> StationaryState:
@@ -283,13 +284,13 @@ def _settled(step, state: dict, parameters: dict):
 
 def capacity(
     problem: LoadedNetwork,
-    start,
+    start: Means,
     *,
     free: str = "alpha",
     at_rest: bool = False,
-    lags: int | None = None,
+    lags: WholeNumber | None = None,
     coarse: bool = False,
-    within: tuple[float, float] | None = None,
+    within: Interval | None = None,
     settings: continuation.Settings | None = None,
 ) -> Capacity:
     """Where the stationary state ends in a fold, by continuation.
@@ -331,7 +332,7 @@ def capacity(
 def followed_to_fold(
     settled,
     overlap: str,
-    within: tuple[float, float] | None,
+    within: Interval | None,
     settings: continuation.Settings | None,
 ) -> Capacity:
     """Follow a state to the fold where it ends.

@@ -17,13 +17,13 @@ Lengths are Euclidean in u divided by `scales`.
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, Float, Int
 
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.continuation.augmented_systems import BRANCHING, locate
@@ -40,6 +40,7 @@ from statmech_attn.dynamics.continuation.results import (
     UNFINISHED,
 )
 from statmech_attn.dynamics.options import Settings
+from statmech_attn.options import Count, Numbers, Positive
 
 
 LARGEST_TURN = 0.45  # of the unit tangent over a step
@@ -96,8 +97,8 @@ def correct(
     residual: Callable,
     guess: Float[Array, " n+1"],
     row: Float[Array, " n+1"],
-    tolerance,
-    max_iterations,
+    tolerance: Positive,
+    max_iterations: Count,
 ) -> Correction:
     """Solve residual(u) = 0 in the plane row . (u - guess) = 0 by Newton's method.
 
@@ -384,12 +385,12 @@ class Curve(Iterator[Point]):
 
 def follow(
     residual: Callable[[Float[Array, " n+1"]], Float[Array, " n"]],
-    start: ArrayLike,
+    start: Annotated[Numbers, "n+1"],
     *,
-    direction: ArrayLike = 1,
+    direction: Numbers = 1,
     settings: Settings | None = None,
     inside: Callable[[Float[np.ndarray, " n+1"]], bool] | None = None,
-    scales: ArrayLike | None = None,
+    scales: Annotated[Numbers, "n+1"] | None = None,
     method: Method | None = None,
 ) -> Curve:
     """Follow the curve of zeros of any JAX residual through a point near `start`.

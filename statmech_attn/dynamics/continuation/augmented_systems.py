@@ -18,14 +18,17 @@ the square of their distance, end as far apart as rounding puts them.
 """
 
 from collections.abc import Callable
+from typing import Annotated
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, Le
 from jaxtyping import Array, Float
 
 from statmech_attn.dynamics.continuation.derivatives import slopes
+from statmech_attn.options import Numbers
 from statmech_attn.statistics import rounding
 
 
@@ -62,7 +65,12 @@ def linearise(residual: Callable, u: Float[Array, " n+1"]):
     return residual(u), jax.jacfwd(residual)(u)
 
 
-def locate(residual: Callable, kind: int, u, angle: float | None = None) -> Located:
+def locate(
+    residual: Callable,
+    kind: Annotated[int, Ge(0), Le(3)],
+    u: Annotated[Numbers, "n+1"],
+    angle: float | None = None,
+) -> Located:
     """Locate a bifurcation of a kind near u; `angle` starts the multiplier's.
 
     `residual` is G(x, p) = f^k(x, p) - x of u = (x, p).

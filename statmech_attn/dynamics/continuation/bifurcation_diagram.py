@@ -36,6 +36,7 @@ from statmech_attn.dynamics.continuation.stroboscopic_map import Turns, turns_of
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.options import Interval
 from statmech_attn.scan import Arrays, Assembled, Points, Results, Tick
 
 
@@ -81,11 +82,11 @@ class DiagramPlan(Points):
         values: Mapping[str, float],
         *,
         free: str,
-        within: tuple[float, float],
+        within: Interval,
         period: int = 1,
         doublings: int = 0,
         second: str = "",
-        second_within: tuple[float, float] = (-np.inf, np.inf),
+        second_within: Interval = (-np.inf, np.inf),
         settings: Settings = Settings(),
         curve_points: int | None = None,
         variables: Variables | None = None,
@@ -243,7 +244,7 @@ def diagram(
     values: Mapping[str, float],
     *,
     free: str,
-    within: tuple[float, float],
+    within: Interval,
     **choices: Any,
 ) -> BifurcationDiagram:
     """The bifurcation diagram of a cycle: branches, and curves of bifurcations.

@@ -23,7 +23,7 @@ from statmech_attn.dynamics.continuation.branches import (
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.special_points import SpecialPoint
 from statmech_attn.dynamics.options import Settings
-from statmech_attn.options import require_least
+from statmech_attn.options import Interval, Positive, require_least, WholeNumber
 
 
 EARLY = 1e-2  # of the amplitude at the next doubling, where a new branch begins
@@ -36,9 +36,9 @@ def switch(
     special: SpecialPoint,
     *,
     amplitude: float = 1e-3,
-    within: tuple[float, float] = (-np.inf, np.inf),
+    within: Interval = (-np.inf, np.inf),
     settings: Settings | None = None,
-    unit: float = 1.0,
+    unit: Positive = 1.0,
 ) -> Branch:
     """The branch that is born at a period doubling or pitchfork of a branch.
 
@@ -55,7 +55,7 @@ def switch(
         `Branch`, an iterator over the cycles of the new branch.
 
     Raises:
-        ValueError: a point of another kind, or a zero amplitude.
+        ValueError: a point of another kind, a zero amplitude, or a range without it.
 
     Example:
         >>> import jax.numpy as jnp
@@ -92,11 +92,11 @@ def cascade(
     x: PyTree,
     value: float,
     *,
-    doublings: int,
+    doublings: WholeNumber,
     direction: int = 1,
-    within: tuple[float, float] = (-np.inf, np.inf),
+    within: Interval = (-np.inf, np.inf),
     settings: Settings | None = None,
-    unit: float = 1.0,
+    unit: Positive = 1.0,
 ) -> Iterator[Solution]:
     """Follow a cycle to its period doubling, the doubled one to the next, and so on.
 

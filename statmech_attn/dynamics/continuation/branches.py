@@ -11,7 +11,7 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 import xarray as xr
-from jaxtyping import ArrayLike, Bool, Complex, Float, PyTree
+from jaxtyping import Bool, Complex, Float, PyTree
 from scipy.optimize import brentq
 
 from statmech_attn import presentation
@@ -37,6 +37,7 @@ from statmech_attn.dynamics.continuation.special_points import (
 )
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.labels import Variable
+from statmech_attn.options import Interval, Numbers, Positive
 
 
 HALVINGS = 12  # of the step on which a branch leaves its range
@@ -161,7 +162,7 @@ class Branch(Iterator[BranchPoint]):
     It ends where it first leaves its range, be that only to turn in a fold beyond.
     """
 
-    def __init__(self, problem: Problem, curve: Curve, within: tuple[float, float]):
+    def __init__(self, problem: Problem, curve: Curve, within: Interval):
         self.problem = problem
         self.points: list[BranchPoint] = []
         self._curve = curve
@@ -262,10 +263,10 @@ def follow_cycle(
     x: PyTree,
     value: float,
     *,
-    direction: ArrayLike = 1,
-    within: tuple[float, float] = (-np.inf, np.inf),
+    direction: Numbers = 1,
+    within: Interval = (-np.inf, np.inf),
     settings: Settings | None = None,
-    unit: float = 1.0,
+    unit: Positive = 1.0,
 ) -> Branch:
     """Follow a cycle, stable or unstable, in the free parameter.
 
@@ -284,7 +285,7 @@ def follow_cycle(
         another.
 
     Raises:
-        ValueError: x of another size, or an empty range.
+        ValueError: x of another size, or a range that does not hold `value`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -294,9 +295,7 @@ def follow_cycle(
         >>> [(s.kind, round(s.value, 9)) for s in branch.special], branch.reason
         ([('period_doubling', 3.0)], 'left_range')
     """
-    low, high = within
-    if not low < high:
-        raise ValueError(f"within must be (low, high) with low < high; got {within}.")
+    require_start(within, value)
     start = np.append(coordinates(problem, x), float(value))
     scales = np.append(np.ones(problem.dimension), unit)
     curve = follow(
@@ -304,13 +303,26 @@ def follow_cycle(
         start,
         direction=direction,
         settings=settings,
-        inside=lambda u: in_range(u[-1], low, high),
+        inside=lambda u: in_range(u[-1], *within),
         scales=scales,
     )
     return Branch(problem, curve, within)
 
 
-def edge_of(curve: Curve, last: Point, within: tuple[float, float]) -> Point | None:
+def require_start(within: Interval, value: float) -> None:
+    """Refuse a range that is empty or that a branch does not start in.
+
+    Raises:
+        ValueError: in one line.
+    """
+    if not in_range(value, *within) or not within[0] < within[1]:
+        raise ValueError(
+            "within must be (low, high) with low < high, and hold the value where the "
+            f"branch starts; got {within} and {float(value):g}."
+        )
+
+
+def edge_of(curve: Curve, last: Point, within: Interval) -> Point | None:
     """The point on the edge of a range that a curve has left after `last`."""
     outside = curve.outside
     if curve.result != LEFT_RANGE or outside is None:

@@ -6,12 +6,12 @@ doubling.  Newton takes the smallest singular value of these equations to zero w
 second parameter (docs/theory/continuation.md, sections 3 and 8).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import ArrayLike, PyTree
+from jaxtyping import PyTree
 
 from statmech_attn.dynamics.continuation.arclength import Curve, follow, Point
 from statmech_attn.dynamics.continuation.extended_systems import SIGN
@@ -28,6 +28,7 @@ from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CONVERGED, RESULTS
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.labels import Variable
+from statmech_attn.options import Numbers
 
 
 class LongCriticalCurve(Iterator[LongCycle]):
@@ -97,7 +98,7 @@ def long_critical_curve(
     *,
     kind: str,
     second: str,
-    shift: ArrayLike | Sequence[float] = 0.0,
+    shift: Numbers = 0.0,
     direction: int = 1,
     settings: Settings | None = None,
     inside: Callable[[float, float], bool] | None = None,

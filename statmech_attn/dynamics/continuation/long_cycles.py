@@ -6,7 +6,7 @@ unknown (`multiple_shooting`), and multipliers are logarithms and angles: a fram
 carried along the points (`dynamics.cycles`), each at its place.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import ArrayLike, Float, PyTree
+from jaxtyping import Float, PyTree
 from scipy.optimize import brentq
 
 from statmech_attn import presentation
@@ -25,7 +25,11 @@ from statmech_attn.dynamics.continuation.arclength import (
     Point,
     Scaled,
 )
-from statmech_attn.dynamics.continuation.branches import edge_of, in_range
+from statmech_attn.dynamics.continuation.branches import (
+    edge_of,
+    in_range,
+    require_start,
+)
 from statmech_attn.dynamics.continuation.cycles import coordinates
 from statmech_attn.dynamics.continuation.multiple_shooting import (
     columns_of,
@@ -43,6 +47,7 @@ from statmech_attn.dynamics.frames import EPS
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.dynamics.systems import System
 from statmech_attn.labels import Variable
+from statmech_attn.options import Interval, Numbers, Positive, WholeNumber
 
 
 CLOSE_IN = 1e-13  # of a step, tolerance of the place of a bifurcation
@@ -115,8 +120,8 @@ def find_long_cycle(
     orbit: PyTree,
     value: float,
     *,
-    shift: ArrayLike | Sequence[float] = 0.0,
-    held: int | None = None,
+    shift: Numbers = 0.0,
+    held: WholeNumber | None = None,
     settings: Settings | None = None,
 ) -> LongCycle:
     """Find a cycle, stable or not, by solving for all of its points.
@@ -275,7 +280,7 @@ class LongBranch(Iterator[LongCycle]):
     `points` and `special` are what was found so far; `result` indexes `RESULTS`.
     """
 
-    def __init__(self, problem: Problem, curve: Curve, within: tuple[float, float]):
+    def __init__(self, problem: Problem, curve: Curve, within: Interval):
         self.problem = problem
         self.points: list[LongCycle] = []
         self.special: list[LongSpecial] = []
@@ -396,11 +401,11 @@ def follow_long_cycle(
     orbit: PyTree,
     value: float,
     *,
-    shift: ArrayLike | Sequence[float] = 0.0,
-    direction: ArrayLike = 1,
-    within: tuple[float, float] = (-np.inf, np.inf),
+    shift: Numbers = 0.0,
+    direction: Numbers = 1,
+    within: Interval = (-np.inf, np.inf),
     settings: Settings | None = None,
-    unit: float = 1.0,
+    unit: Positive = 1.0,
 ) -> LongBranch:
     """Follow all points of a cycle, stable or unstable, in the free parameter.
 
@@ -432,9 +437,8 @@ def follow_long_cycle(
         >>> branch.reason, branch.points[-1].value
         ('left_range', 6.1)
     """
+    require_start(within, value)
     low, high = within
-    if not low < high:
-        raise ValueError(f"within must be (low, high) with low < high; got {within}.")
     residual, start, scales = _posed(problem, orbit, value, shift, unit)
     curve = follow(
         residual,

@@ -22,11 +22,13 @@ fold and b > 0 at a transcritical point; no other coefficient depends on it.
 """
 
 from dataclasses import replace
+from typing import Annotated
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, Le
 from jaxtyping import Complex, Float
 
 from statmech_attn.dynamics.continuation.augmented_systems import (
@@ -157,7 +159,9 @@ class NormalForm(eqx.Module):
         return self.rotation + turn / (2 * np.pi)
 
 
-def normal_form(problem: Problem, kind: int, located: Located) -> NormalForm:
+def normal_form(
+    problem: Problem, kind: Annotated[int, Ge(0), Le(3)], located: Located
+) -> NormalForm:
     """Coefficients of the normal form at a bifurcation of a cycle.
 
     Args:

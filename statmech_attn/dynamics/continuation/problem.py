@@ -15,10 +15,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, ArrayLike, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
+from statmech_attn.arguments import checks
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.systems import as_system, shape_of_step, System
+from statmech_attn.options import Count, Numbers
 
 
 class Problem(eqx.Module):
@@ -53,19 +55,18 @@ class Problem(eqx.Module):
     free: str = eqx.field(static=True)
     period: Int[Array, ""]
 
+    @checks
     def __init__(
         self,
         system: Callable[[PyTree, dict], PyTree] | System,
         template: PyTree,
-        parameters: Mapping[str, ArrayLike],
+        parameters: Mapping[str, Numbers],
         free: str,
-        period: int = 1,
+        period: Count = 1,
     ):
         require_double()
         if free not in parameters:
             raise ValueError(f"free must be one of {sorted(parameters)}; got {free!r}.")
-        if int(period) < 1:
-            raise ValueError(f"period must be at least 1; got {period}.")
         self.map = as_system(system).step
         self.template = jax.tree.map(jnp.asarray, template)
         self.parameters = {k: jnp.asarray(v, float) for k, v in parameters.items()}
@@ -86,7 +87,7 @@ class Problem(eqx.Module):
         """
         return Problem(self.map, self.template, self.parameters, free, int(self.period))
 
-    def with_period(self, period: int) -> "Problem":
+    def with_period(self, period: Count) -> "Problem":
         """The same map, iterated `period` times.
 
         Args:
@@ -94,7 +95,8 @@ class Problem(eqx.Module):
         """
         return Problem(self.map, self.template, self.parameters, self.free, period)
 
-    def with_parameters(self, **values: ArrayLike) -> "Problem":
+    @checks
+    def with_parameters(self, **values: Numbers) -> "Problem":
         """The same orbit at other values of the parameters.
 
         Raises:

@@ -14,20 +14,21 @@ store every iterate.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Complex, Float, PyTree
+from jaxtyping import Array, Complex, Float, PyTree
 
 from statmech_attn.dynamics.continuation.arclength import correct
 from statmech_attn.dynamics.continuation.cycles import coordinates
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CONVERGED
 from statmech_attn.dynamics.options import Settings
+from statmech_attn.options import Numbers
 
 
 def orbit(
     problem: Problem,
     x: PyTree,
     settings: Settings | None = None,
-    **parameters: ArrayLike,
+    **parameters: Numbers,
 ) -> Float[Array, " d"]:
     """A point of the cycle near x, differentiable in the parameters given by name.
 
@@ -52,14 +53,8 @@ def orbit(
         >>> round(float(jax.grad(point)(2.5)), 9)
         0.16
     """
-    unknown = sorted(set(parameters) - set(problem.parameters))
-    if unknown:
-        raise ValueError(
-            f"parameters must be among {sorted(problem.parameters)}; got {unknown}."
-        )
-    values = {k: jnp.asarray(v, float) for k, v in parameters.items()}
     return _orbit(
-        {**problem.parameters, **values},
+        _replaced(problem, parameters),
         problem=problem,
         x=jax.lax.stop_gradient(coordinates(problem, x)),
         settings=settings or Settings(),
@@ -67,7 +62,7 @@ def orbit(
 
 
 def multipliers_at(
-    problem: Problem, x: Float[Array, " d"], **parameters: ArrayLike
+    problem: Problem, x: Float[Array, " d"], **parameters: Numbers
 ) -> Complex[Array, " d"]:
     """Eigenvalues of D f^k at x, differentiable in x and in the parameters.
 
@@ -81,6 +76,9 @@ def multipliers_at(
     Returns:
         The multipliers, in no order.
 
+    Raises:
+        ValueError: a name that is no parameter.
+
     Example:
         >>> import jax.numpy as jnp
         >>> logistic = lambda x, p: p["r"] * x * (1 - x)
@@ -88,8 +86,17 @@ def multipliers_at(
         >>> [round(float(x.real), 9) for x in multipliers_at(problem, jnp.array([0.6]))]
         [-0.5]
     """
-    values = {k: jnp.asarray(v, float) for k, v in parameters.items()}
-    return jnp.linalg.eigvals(_jacobian(problem, x, {**problem.parameters, **values}))
+    return jnp.linalg.eigvals(_jacobian(problem, x, _replaced(problem, parameters)))
+
+
+def _replaced(problem: Problem, values: dict[str, Numbers]) -> dict[str, Array]:
+    unknown = sorted(set(values) - set(problem.parameters))
+    if unknown:
+        raise ValueError(
+            f"parameters must be among {sorted(problem.parameters)}; got {unknown}."
+        )
+    values = {k: jnp.asarray(v, float) for k, v in values.items()}
+    return {**problem.parameters, **values}
 
 
 @eqx.filter_custom_jvp

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PyTree
 
 from statmech_attn.dynamics.coordinates import Coordinates
 from statmech_attn.dynamics.systems import System
+from statmech_attn.options import WholeNumber
 
 
 Shown = Callable[[Array, dict[str, Array], int], Float[Array, "turns points"]]
@@ -29,7 +30,7 @@ class Turns(NamedTuple):
     shown: Shown
 
 
-def turns_of(system: System, template: PyTree, value: int = 0) -> Turns:
+def turns_of(system: System, template: PyTree, value: WholeNumber = 0) -> Turns:
     """The turns of a system.
 
     Args:

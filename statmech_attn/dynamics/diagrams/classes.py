@@ -9,13 +9,14 @@ that both have.
 import numpy as np
 
 from statmech_attn.dynamics import phases as verdicts
+from statmech_attn.options import WholeNumbers
 
 
 CLASSES = tuple(verdicts.CLASSES)
 UNDECIDED = -1
 
 
-def classes(phases) -> np.ndarray:
+def classes(phases: WholeNumbers) -> np.ndarray:
     """The class of each phase, as an index into `CLASSES`, or `UNDECIDED`.
 
     Args:
@@ -32,7 +33,9 @@ def classes(phases) -> np.ndarray:
     return table[np.asarray(phases, int)]
 
 
-def disagreement(phases, by_sign, failed: np.ndarray | bool = False) -> np.ndarray:
+def disagreement(
+    phases: WholeNumbers, by_sign: WholeNumbers, failed: np.ndarray | bool = False
+) -> np.ndarray:
     """Where two classifications differ: 1, 0, or `UNDECIDED` without a verdict.
 
     Args:

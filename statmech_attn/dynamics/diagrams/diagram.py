@@ -20,6 +20,7 @@ from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
 from statmech_attn.dynamics.starts import start_of_each
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.dynamics.tracing import untraced
+from statmech_attn.options import WholeNumber
 from statmech_attn.reporting import Reporter, Silent
 
 
@@ -30,7 +31,7 @@ def diagram(
     start: PyTree | Callable[[PyTree], PyTree],
     plan: Plan | None = None,
     *,
-    refine: int = 0,
+    refine: WholeNumber = 0,
     sweep: str = "",
     confirm: Confirm = Confirm(),
     file: str | Path | None = None,

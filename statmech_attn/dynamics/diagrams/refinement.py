@@ -25,6 +25,7 @@ from jaxtyping import Int
 
 from statmech_attn.dynamics.diagrams.explanations import listed_parameters
 from statmech_attn.labels import Variable
+from statmech_attn.options import Count, Numbers
 
 
 Labels = Int[np.ndarray, "n q"]
@@ -68,7 +69,7 @@ class Grid(NamedTuple):
         return on_level.argmax(axis=1)
 
 
-def refine_axis(values, levels: int) -> np.ndarray:
+def refine_axis(values: Numbers, levels: Count) -> np.ndarray:
     """The finest grid of an axis; its even members are those of the level before.
 
     Evenly spaced values stay what `numpy.linspace` gives for the finer grid, to the

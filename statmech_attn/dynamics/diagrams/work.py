@@ -49,6 +49,7 @@ from statmech_attn.dynamics.diagrams.rows import (
 from statmech_attn.dynamics.diagrams.stages import fitted, Scan
 from statmech_attn.dynamics.options import Plan
 from statmech_attn.dynamics.phases import PHASES
+from statmech_attn.options import Count
 from statmech_attn.scan import (
     Arrays,
     Assembled,
@@ -69,7 +70,7 @@ SWEEP_WORK = 1e8  # plain steps of a batch of columns between two stored states
 
 
 def diagram_work(
-    diagram: Diagram, batch: int | None = None, compiler: Compiler | None = None
+    diagram: Diagram, batch: Count | None = None, compiler: Compiler | None = None
 ) -> "GridWork":
     """The kind of work that a diagram asks for.
 

@@ -3,12 +3,13 @@
 import xarray as xr
 
 from statmech_attn import kinds
+from statmech_attn.options import Count
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import in_memory, Work
 from statmech_attn.studies.tables import StudyTable
 
 
-def work(study: StudyTable, batch: int | None = None) -> Work:
+def work(study: StudyTable, batch: Count | None = None) -> Work:
     """A study as an engine sees it; double precision must be on.
 
     Args:

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.dynamics import match_attractors
+from statmech_attn.options import NotNegative
 from statmech_attn.storage import toml
 from statmech_attn.studies.files import user_code
 from statmech_attn.studies.files.spec import dump, parse
@@ -20,7 +21,7 @@ from statmech_attn.studies.systems.tables import SystemBasinsStudy
 def rematch(
     dataset: xr.Dataset,
     matching: str = "distance",
-    furthest: float = 0.1,
+    furthest: NotNegative = 0.1,
     folder: Path = Path(),
     *,
     allow_code: bool = False,
