@@ -143,7 +143,7 @@ MISTAKES = {
     ),
     "no temperature": (
         lambda: bpkr.check_temperature(None),
-        "temperature must be a finite number; got None",
+        "temperature must be an array of real numbers; got None",
     ),
     "scores of a matrix without heads": (
         lambda: bpkr.head_scores(np.eye(4)),

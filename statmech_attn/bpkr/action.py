@@ -187,7 +187,7 @@ def gaussian_process_limit(
     variances: NotNegatives,
     outputs: Count = 1,
     *,
-    skip: Sequence | float | None = None,
+    skip: Sequence | Numbers | None = None,
 ):
     r"""Order parameters at infinite width, reached for P / N -> 0.
 

@@ -228,7 +228,7 @@ def activation_kernels(
     train: Float[Array | np.ndarray, "P N_0 Pi"] | None = None,
     *,
     heads: Sequence,
-    skip: Sequence | float | None = None,
+    skip: Sequence | Numbers | None = None,
     variance: Positive = 1.0,
 ) -> Kernels:
     """Kernels of a nonlinear block after the attention, at infinite width.

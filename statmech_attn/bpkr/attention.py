@@ -27,6 +27,7 @@ from statmech_attn.bpkr.attention_weights import (
     readout_weights,
 )
 from statmech_attn.bpkr.prior import skips
+from statmech_attn.options import Numbers
 
 
 Heads = tuple[Float[Array, "_H N_0 N_0"], ...]  # one array a layer
@@ -123,7 +124,7 @@ def heads_from_queries(queries: Sequence, keys: Sequence) -> Heads:
 
 
 def path_names(
-    counts: Sequence[int], skip: Sequence | float | None = None
+    counts: Sequence[int], skip: Sequence | Numbers | None = None
 ) -> list[str]:
     """Names of the paths in order, heads counted from one; 0 is a skip connection.
 
@@ -143,7 +144,7 @@ def path_names(
 
 
 def head_names(
-    counts: Sequence[int], skip: Sequence | float | None = None
+    counts: Sequence[int], skip: Sequence | Numbers | None = None
 ) -> list[str]:
     """Names of all heads, layer by layer: layer.head, both counted from one.
 
@@ -185,7 +186,7 @@ def attentioned_inputs(
     heads: Heads,
     *,
     readout: str | int = "last",
-    skip: Sequence | float | None = None,
+    skip: Sequence | Numbers | None = None,
 ) -> Float[Array, "P N_0 Pi"]:
     r"""Inputs as each attention path delivers them to the readout.
 
@@ -220,7 +221,7 @@ def attended(
     attention: Attention,
     *,
     readout: str | int = "last",
-    skip: Sequence | float | None = None,
+    skip: Sequence | Numbers | None = None,
 ) -> Float[Array, "P N_0 Pi"]:
     r"""Attentioned inputs of every path, for attention of any source.
 

@@ -180,7 +180,7 @@ def draw_weights(
     width: Numbers,
     variances: NotNegatives | None = None,
     outputs: Count | None = None,
-    skip: Sequence | float | None = None,
+    skip: Sequence | Numbers | None = None,
 ) -> Weights:
     """Draw a network from the prior.
 

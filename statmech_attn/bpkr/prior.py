@@ -12,13 +12,13 @@ The skip of a layer is the first of its branches, its heads follow in their orde
 import math
 from collections.abc import Sequence
 from operator import index
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from statmech_attn.arguments import shown
-from statmech_attn.options import NotNegative
+from statmech_attn.options import NotNegative, NotNegatives
 
 
 Skip = tuple[Float[Array, ""] | float | None, ...]  # one of every layer
@@ -165,7 +165,7 @@ def layer_widths(width, layers: int) -> Float[np.ndarray, " {layers}+1"]:
     return widths
 
 
-def check_temperature(temperature: NotNegative) -> None:
+def check_temperature(temperature: Annotated[NotNegatives, ""]) -> None:
     """Raise `ValueError` unless the temperature is a finite number >= 0.
 
     Args:

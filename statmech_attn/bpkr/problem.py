@@ -23,7 +23,7 @@ the theory are asked of it:
 
 import math
 from collections.abc import Sequence
-from typing import Any, TYPE_CHECKING
+from typing import Annotated, Any, TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -167,9 +167,9 @@ class Problem(eqx.Module):
         *,
         heads: Sequence,
         width: Numbers,
-        temperature: NotNegative,
+        temperature: Annotated[NotNegatives, ""],
         variances: NotNegatives | None = None,
-        skip: Sequence | float | None = None,
+        skip: Sequence | Numbers | None = None,
         form: str | None = None,
         memory_limit: Count = MEMORY_LIMIT,
     ):

@@ -16,6 +16,7 @@ from typing import Annotated
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from annotated_types import Ge
 from jaxtyping import Array, Float
 
 from statmech_attn import presentation
@@ -31,7 +32,7 @@ from statmech_attn.dmft.network import (
     window,
 )
 from statmech_attn.labels import Variable
-from statmech_attn.options import Means, WholeNumber
+from statmech_attn.options import Means, WholeNumber, WholeNumbers
 
 
 OBSERVABLE_LABELS = {  # words and symbol
@@ -264,7 +265,10 @@ def trajectory(
 
 @jax.jit
 def advance(
-    net: Network, params: Parameters, state: State, steps: WholeNumber
+    net: Network,
+    params: Parameters,
+    state: State,
+    steps: Annotated[WholeNumbers, "", Ge(0)],
 ) -> State:
     """Iterate `steps` times (traced: a new number of steps does not recompile).
 

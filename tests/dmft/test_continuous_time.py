@@ -95,7 +95,7 @@ def test_maps_converge_to_the_limit_at_first_order(context, window, gamma, token
 @pytest.mark.parametrize(
     ("words", "call"),
     [
-        ("window must be positive", lambda net: dmft.continuous(net, window=-1.0)),
+        ("window must be at least 0", lambda net: dmft.continuous(net, window=-1.0)),
         ("nodes at least 2", lambda net: dmft.continuous(net, window=1.0, nodes=1)),
         (
             "parameters must be beta and gamma",

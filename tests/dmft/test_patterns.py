@@ -131,7 +131,7 @@ SIGNS = np.ones((4, 1, 2))
     ("build", "message"),
     [
         (lambda: dmft.site_classes(SIGNS, [0.5, 0.6]), "sum to one; got .* sum 1.1"),
-        (lambda: dmft.site_classes(SIGNS, [1.5, -0.5]), "must be >= 0"),
+        (lambda: dmft.site_classes(SIGNS, [1.5, -0.5]), "fractions must be at least 0"),
         (lambda: dmft.site_classes(SIGNS, [1.0]), r"one per site class \(2\)"),
         (lambda: dmft.site_classes(2 * SIGNS), r"patterns are \+1 or -1; got 2"),
         (lambda: dmft.site_classes(SIGNS[:3]), "kinds o, v, q, k; got"),
@@ -140,9 +140,12 @@ SIGNS = np.ones((4, 1, 2))
             "one shape",
         ),
         (lambda: dmft.load("poclopez-2"), "did you mean 'poclopez-pe2'"),
-        (lambda: dmft.network(dmft.site_classes(SIGNS), context=0), "at least 1 token"),
+        (
+            lambda: dmft.network(dmft.site_classes(SIGNS), context=0),
+            "context must be at least 1",
+        ),
         (lambda: dmft.parameters(np.nan, 1, 0), "beta must be finite; got nan"),
-        (lambda: dmft.parameters(-1.0, 1, 0), "beta must be >= 0; got -1"),
+        (lambda: dmft.parameters(-1.0, 1, 0), "beta must be at least 0; got -1"),
         (
             lambda: dmft.parameters(1.0, 1, [0.0, 1.0]),
             r"epsilon must lie in \[0, 1\); got 1",

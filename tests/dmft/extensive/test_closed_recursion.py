@@ -175,10 +175,10 @@ def bad(**given):
 @pytest.mark.parametrize(
     "mistake, words",
     [
-        (lambda: bad(alpha=-0.1), "alpha must be >= 0; got -0.1."),
+        (lambda: bad(alpha=-0.1), "alpha must be at least 0; got -0.1."),
         (lambda: bad(beta=-1.0), "beta must be >= 0"),
         (lambda: bad(epsilon=1.0), "epsilon must lie in [0, 1); got 1."),
-        (lambda: bad(gamma=np.nan), "gamma must be one finite number; got nan."),
+        (lambda: bad(gamma=np.nan), "gamma must be finite; got nan."),
         (
             lambda: extensive.correlated(ov=0.9, oq=0.9, vq=0.5),
             "ov = 0.9, vq = 0.5, oq = 0.9 cannot be those of +-1 patterns",
@@ -202,7 +202,7 @@ def bad(**given):
             lambda: extensive.closed(bad(), [0.0], steps=3),
             "start has no overlap with any condensed pattern",
         ),
-        (lambda: extensive.closed(bad(), [2.0], steps=3), "start must lie in [-1, 1]"),
+        (lambda: extensive.closed(bad(), [2.0], steps=3), "start must be at most 1"),
         (
             lambda: extensive.closed(bad(), [1.0, 1.0], steps=3),
             "start must have one mean per site class, shape (1,); got (2,).",

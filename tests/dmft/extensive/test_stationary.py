@@ -91,7 +91,7 @@ def test_the_recursion_settles_in_the_stationary_state():
         ),
         (
             lambda: (problem_of(extensive.cycle()), {"lags": -1}),
-            "lags must be at least C - 1 = 0; got -1.",
+            "lags must be at least 0; got -1.",
         ),
     ],
 )
