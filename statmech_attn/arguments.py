@@ -241,6 +241,7 @@ def mismatch(value: Any, kind: Any) -> str:
     if origin in (Union, types.UnionType):
         refusals = [mismatch(value, part) for part in parts]
         told = [x for x, part in zip(refusals, parts) if part is not type(None)]
+        told = ["finite"] if "finite" in told else told
         return "" if "" in refusals else " or ".join(dict.fromkeys(told))
     if hasattr(kind, "dim_str"):
         return _of_array(value, kind)

@@ -56,7 +56,7 @@ from statmech_attn.bpkr.score_agreement import (
 )
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.options import Count, Numbers, WholeNumber
+from statmech_attn.options import Numbers, WholeNumber
 from statmech_attn.statistics import not_below_rounding
 
 
@@ -313,7 +313,7 @@ def score(
     problem: Problem,
     key: Key[Array, ""],
     *,
-    resamples: Count = 20,
+    resamples: WholeNumber = 20,
     permutations: WholeNumber = 0,
     names: Sequence[str] = (),
     layers: Sequence[Problem] = (),

@@ -178,7 +178,7 @@ def block(*shape):
         (lambda: bpkr.Kernels(block(2, 3, 4, 4)), r"\(paths, paths, Q, P\).*\(2, 3"),
         (lambda: bpkr.Kernels(block(2, 2, 3, 4)), "own: kernels between other inputs"),
         (lambda: bpkr.Kernels(block(1, 1, 3, 4), block(1, 1, 4)), "own must have sha"),
-        (lambda: bpkr.Kernels(np.nan * block(1, 1, 2, 2)), "kernels must be finite"),
+        (lambda: bpkr.Kernels(np.nan * block(1, 1, 2, 2)), "blocks must be finite"),
     ],
 )
 def test_impossible_kernels_are_refused(make, words):

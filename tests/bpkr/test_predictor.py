@@ -251,7 +251,7 @@ def test_bad_input_is_refused(data):
     good = problem.gaussian_process()
     with pytest.raises(ValueError, match="xi_test must have shape"):
         good.predict(test[:, :, :2])
-    with pytest.raises(ValueError, match="xi_test must hold real numbers"):
+    with pytest.raises(ValueError, match="xi_test must be an array of real numbers"):
         good.predict(test * 1j)
     with pytest.raises(ValueError, match="distinct indices"):
         good.restricted([0, 4])

@@ -343,7 +343,7 @@ def test_trained_weights_stand_beside_the_theory(problem):
 @pytest.mark.parametrize(
     "options, words",
     (
-        ({"resamples": -1}, "resamples must be >= 0; got -1."),
+        ({"resamples": -1}, "resamples must be at least 0; got -1."),
         ({"permutations": 1}, "permutations must be 0 or >= 2; got 1."),
         ({"names": ("a", "b")}, "names: need one for each of 3 heads and skip conn"),
         (

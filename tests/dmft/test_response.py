@@ -4,6 +4,7 @@ import itertools
 import json
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -488,6 +489,7 @@ def test_traced_parameters_are_refused_in_one_line():
 
 def test_an_orbit_that_diverged_is_refused():
     params, start = published(1.0)
-    start = dmft.from_window(NET, params, np.full((4, 3), np.nan), 0)
+    start = dmft.from_window(NET, params, np.zeros((4, 3)), 0)
+    start = eqx.tree_at(lambda state: state.attention, start, np.nan * start.v)
     with pytest.raises(ValueError, match="the orbit diverged"):
         dmft.response(NET, params, start, frequencies=[0.3])

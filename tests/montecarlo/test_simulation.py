@@ -224,9 +224,9 @@ def test_every_start_is_accepted():
         (100, "multiple of 3.*nearest is 99"),
         (1, "nearest is 3"),
         (10**12, "nearest is 999999999999"),
-        (0, "whole number"),
+        (0, "at least 1"),
         (2.5, "whole number"),
-        (2**60, "whole number"),
+        (2**60, "at most 1000000000000000"),
         (True, "whole number"),
     ],
 )
@@ -268,7 +268,7 @@ def test_bad_arguments_are_refused(changed, message):
 def test_patterns_of_another_network_are_refused():
     other = dmft.cycle(jax.random.key(0), n_patterns=3, n_bits=2)
     params = dmft.parameters(1.0, 1.0, 0.0)
-    with pytest.raises(ValueError, match="must be those that net was built from"):
+    with pytest.raises(ValueError, match="patterns must be of the size 3 in S"):
         simulate(
             NET,
             other,
