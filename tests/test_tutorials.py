@@ -109,7 +109,7 @@ def test_the_gallery_has_every_figure(gallery):
     draws = {
         name
         for name in plotting.__all__
-        if inspect.isfunction(getattr(plotting, name))
+        if inspect.isfunction(inspect.unwrap(getattr(plotting, name)))
         and inspect.signature(getattr(plotting, name)).return_annotation is Figure
     }
     assert {row.function for row in rows} == draws - NOT_DRAWN

@@ -176,6 +176,13 @@ def least_spins(theory: xr.Dataset) -> xr.DataArray:
 
     Args:
         theory: a trajectory with its noise, of any batch.
+
+    Returns:
+        Spins of N; it grows along `time`.
+
+    Example:
+        `least_spins(storage.read("theory.h5")).isel(time=-1)` is the N from which the
+        noise of all steps is linear.
     """
     overlap = theory.m_o_se_noise_std.max("pattern")
     bound = abs(theory.gamma) * np.sqrt(2 * theory.sizes["pattern"]) * overlap

@@ -124,7 +124,7 @@ def response(
     field: str = "v",
     pattern: WholeNumber = 0,
     observables: Sequence[str] = OBSERVABLES,
-    harmonic: WholeNumber = 0,
+    harmonic: int = 0,
     transient: WholeNumber = 20_000,
     longest: Count = 1024,
     tolerance: Positive = 1e-6,

@@ -93,6 +93,9 @@ def driven_flow(
     Returns:
         `System` whose step is the flow over a period of the drive.
 
+    Raises:
+        ValueError: when it is followed, a field that does not take the time first.
+
     Example:
         >>> import jax.numpy as jnp
         >>> driven = driven_flow(lambda t, x: jnp.cos(t) - x,

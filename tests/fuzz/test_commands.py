@@ -18,6 +18,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
+from statmech_attn.dynamics import PHASES
 from statmech_attn.storage.schema import seal, SEAL_LENGTH
 
 
@@ -178,9 +179,16 @@ def scan(path: pathlib.Path) -> pathlib.Path:
         name: (("beta", "exponent"), points(3), LABELS)
         for name in ("lyapunov", "lyapunov_stderr")
     }
+    words = {
+        "flag_values": np.arange(len(PHASES), dtype=np.int8),
+        "flag_meanings": " ".join(PHASES),
+    }
     codes = {
-        name: ("beta", np.zeros(5, "i4"), LABELS)
-        for name in ("phase", "phase_paper", "period", "section_count")
+        name: ("beta", np.zeros(5, "i4"), LABELS | labels)
+        for name, labels in (
+            *(("phase", words), ("phase_paper", words)),
+            *(("period", {}), ("section_count", {})),
+        )
     }
     samples = {
         "section": (("beta", "sample"), points(4), LABELS),

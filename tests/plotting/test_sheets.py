@@ -139,7 +139,7 @@ def drawing() -> dict[str, inspect.Signature]:
     signatures = {
         name: inspect.signature(function, eval_str=True)
         for name, function in functions.items()
-        if inspect.isfunction(function)
+        if inspect.isfunction(inspect.unwrap(function))
     }
     return {
         name: signature

@@ -44,15 +44,15 @@ def planar(s, p):
 
 
 def broken(x, p):
-    """Its value jumps by `jump` at m = 1, and its slope in m by twice `kink`."""
-    m = p["m"]
-    return 0.5 * x + p["kink"] * jnp.abs(m - 1) + jnp.where(m > 1, p["jump"], 0.0)
+    """Its value jumps by `up`/`down` at m = 1, and its slope in m by twice `kink`."""
+    m, jump = p["m"], p["up"] / p["down"]
+    return 0.5 * x + p["kink"] * jnp.abs(m - 1) + jnp.where(m > 1, jump, 0.0)
 
 
 BROKEN = {
-    "not_a_number": {"jump": jnp.nan, "kink": 0.0},
-    "diverged": {"jump": jnp.inf, "kink": 0.0},
-    "not_differentiable": {"jump": 0.0, "kink": 3.0},
+    "not_a_number": {"up": 0.0, "down": 0.0, "kink": 0.0},
+    "diverged": {"up": 1.0, "down": 0.0, "kink": 0.0},
+    "not_differentiable": {"up": 0.0, "down": 1.0, "kink": 3.0},
 }
 
 
