@@ -90,12 +90,6 @@ def listed(
         if not column.size or not np.isfinite(column).all():
             place = f" at point {np.argmin(np.isfinite(column))}" if column.size else ""
             raise ValueError(f"points: {name} has no finite number{place}.")
-    for name, value in fixed.items():
-        if np.ndim(value) or not np.isfinite(value):
-            raise ValueError(
-                f"{name} must be one finite number beside a list of points; got "
-                f"{value}."
-            )
     numbers = np.arange(len(next(iter(table.values()))), dtype=float)
     fixed = {name: float(value) for name, value in fixed.items()}
     return Axes((INDEX.name,), (numbers,), fixed, make, table)

@@ -180,7 +180,7 @@ def test_a_list_that_does_not_fit_is_refused_before_it_is_read(tmp_path, monkeyp
         ({}, {}, "got none"),
         (np.ones((2, 2)), {}, "by name; got none"),
         ({"a": [0.0, np.inf]}, {}, "a has no finite number at point 1"),
-        ({"a": [1.0]}, {"c": [1.0, 2.0]}, "c must be one finite number beside a list"),
+        ({"a": [1.0]}, {"c": [1.0, 2.0]}, "c must be a finite number"),
     ],
 )
 def test_what_is_no_list_of_points_is_refused(points, fixed, words):
