@@ -28,7 +28,7 @@ from scipy.special import log_expit
 import statmech_attn
 from statmech_attn import dmft, montecarlo, storage
 from statmech_attn.dmft import extensive
-from statmech_attn.studies.extensive.of_spins import THRESHOLDS
+from statmech_attn.studies import records
 
 
 APART = 0.02  # loads, which are multiples of it, so that programs are used again
@@ -144,7 +144,7 @@ def main() -> None:
     lengths = *map(len, axes), -1
     of = lambda name: np.array([point[name] for point in points]).reshape(lengths)
     dims = ("context", "beta", "gamma")
-    dataset = THRESHOLDS.labelled(
+    dataset = records.THRESHOLDS.labelled(
         {
             "threshold": ((*dims, "n_spins"), of("all")),
             "threshold_error": ((*dims, "n_spins"), of("errors")),

@@ -47,7 +47,7 @@ import statmech_attn
 from statmech_attn import dmft, dynamics, montecarlo, storage
 from statmech_attn.dmft import extensive
 from statmech_attn.storage import toml
-from statmech_attn.studies.extensive.of_spins import MOTION
+from statmech_attn.studies import records
 
 
 PRESET = "poclopez-pe2"
@@ -306,7 +306,7 @@ def main() -> None:
         "beta": np.array(options.betas),
         "n_spins": np.array(options.sizes),
     }
-    dataset = MOTION.labelled(variables, coordinates).assign_attrs(
+    dataset = records.MOTION.labelled(variables, coordinates).assign_attrs(
         kind="crosstalk-spins", samples=options.samples, window=options.window
     )
     chosen = {k: v for k, v in vars(options).items() if k != "output"}

@@ -11,7 +11,7 @@ from statmech_attn.dynamics import PHASES
 from statmech_attn.explore import points
 from statmech_attn.explore.files import cell_edges, File, labelled, packed
 from statmech_attn.explore.pyramid import pyramid, width_for
-from statmech_attn.plotting.bifurcation import is_swept
+from statmech_attn.plotting import is_swept
 
 
 CLOUDS = {"section": "on the section", "strobe": "at the clock's phase 0"}

@@ -57,6 +57,7 @@ LANES, LANES_ELSEWHERE = 256, 65536  # rows times runs of a call: a core's cache
 SMALLEST, LARGEST = 256, 4096  # runs of a block, where there are enough
 BLOCKS = 64  # that many runs are cut into
 STRETCH = {"collapsed": 2**18, "spins": 2**28}  # tokens, or spins, drawn in a call
+Method = Literal["collapsed", "spins"]
 AVERAGES: tuple[str, ...] = ("A_mean", "A_square", "m_o_se_mean", "m_o_se_square")
 
 
@@ -75,9 +76,7 @@ class Layout(NamedTuple):
         return np.asarray(np.minimum(self.size, self.runs - self.size * block))
 
 
-def layout(
-    runs: Count, method: Literal["collapsed", "spins"], n_spins: Count
-) -> Layout:
+def layout(runs: Count, method: Method, n_spins: Count) -> Layout:
     """Sizes of the blocks into which runs are cut, the same on every computer.
 
     At the level of spins a block is smaller where it would take long for one step.

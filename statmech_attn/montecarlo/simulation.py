@@ -34,6 +34,7 @@ from statmech_attn.montecarlo.randomness import address, seed_words, Words
 from statmech_attn.montecarlo.run_blocks import (
     Layout,
     layout,
+    Method,
     METHODS,
     Moments,
     observations,
@@ -148,7 +149,7 @@ def simulate(
     runs: Count,
     steps: Count,
     key: Key[Array, ""],
-    method: str = "collapsed",
+    method: Method = "collapsed",
     transient: WholeNumber = 0,
     stored: Count = 1,
     points: WholeNumbers | None = None,

@@ -27,6 +27,7 @@ from statmech_attn.montecarlo.dataset import (
 )
 from statmech_attn.montecarlo.run_blocks import (
     layout,
+    Method,
     Moments,
     observations,
     rows_of_a_call,
@@ -141,7 +142,7 @@ class Simulations(Computation, OneRound):
         stored: int = 1,
         transient: int = 0,
         mean_field_transient: int = 0,
-        method: str = "collapsed",
+        method: Method = "collapsed",
         entropy_production: bool = False,
         about: Mapping[str, Any] = {},
         batch: int | None = None,

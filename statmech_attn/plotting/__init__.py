@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         bifurcation_diagram,
         bifurcation_samples,
         entropy_production,
+        is_swept,
         lyapunov_spectrum,
         phase_ribbon,
     )
@@ -168,6 +169,7 @@ __all__ = [
     "head_scores",
     "heads_together",
     "hysteresis",
+    "is_swept",
     "learning_curves",
     "learning_pictures",
     "lifetimes",

@@ -48,7 +48,15 @@ def is_plane(dataset: xr.Dataset) -> bool:
 
 
 def is_swept(dataset: xr.Dataset) -> bool:
-    """Whether the two starts of a scan were followed up and down."""
+    """Whether the two starts of a scan were followed up and down.
+
+    Args:
+        dataset: a scan.
+
+    Example:
+        >>> is_swept(xr.Dataset())
+        False
+    """
     words = str(dataset.attrs.get("start", ""))
     return words.startswith("followed up and down") and dataset.sizes.get("start") == 2
 

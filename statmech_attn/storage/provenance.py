@@ -1,7 +1,6 @@
 """The birth certificate of a file: what made it, where, when, and from which study."""
 
 import json
-import math
 import platform
 import shlex
 import sys
@@ -62,9 +61,6 @@ def provenance(
     plain_text("kind", kind)
     if started is not None and started.tzinfo is None:
         raise ValueError("started: needs a time zone; use storage.now().")
-    for name, seconds in (("elapsed", elapsed), ("busy", busy)):
-        if seconds is not None and not (seconds >= 0 and math.isfinite(seconds)):
-            raise ValueError(f"{name}: must be seconds, not negative; got {seconds!r}.")
     device = runtime.device()
     finished, command, described = now().isoformat(), command_line(), git_describe()
     known = {

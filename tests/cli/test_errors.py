@@ -49,7 +49,7 @@ def a_name_that_is_none():
 
 def test_an_error_about_input_is_its_line(call, monkeypatch):
     monkeypatch.setattr(dmft, "presets", lambda: dmft.parameters(-1.0, 1.0, 0.0))
-    assert line(call("presets", code=1)).endswith("beta must be >= 0; got -1.")
+    assert line(call("presets", code=1)).endswith("beta must be at least 0; got -1.0.")
 
 
 @pytest.mark.parametrize("unbuffered", ("", "1"))

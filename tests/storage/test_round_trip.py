@@ -214,7 +214,10 @@ def test_a_clock_that_is_set_back_changes_nothing(
 @pytest.mark.parametrize("name", ["elapsed", "busy"])
 @pytest.mark.parametrize("seconds", [-1.0, np.inf, np.nan])
 def test_an_impossible_duration_is_refused(tmp_path, dataset, study, name, seconds):
-    with pytest.raises(ValueError, match=f"{name}: must be seconds, not negative"):
+    message = f"{name} must be (at least 0|a finite number)"
+    with pytest.raises(ValueError, match=message):
+        ValueError, match=f"{name} must be (at least 0|a finite number)"
+    ):
         storage.write(tmp_path / "a.h5", dataset, study=study, **{name: seconds})
 
 

@@ -23,7 +23,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.continuation.augmented_systems import BRANCHING, locate
@@ -40,7 +40,7 @@ from statmech_attn.dynamics.continuation.results import (
     UNFINISHED,
 )
 from statmech_attn.dynamics.options import Settings
-from statmech_attn.options import Count, Numbers, Positive
+from statmech_attn.options import Numbers
 
 
 LARGEST_TURN = 0.45  # of the unit tangent over a step
@@ -97,8 +97,8 @@ def correct(
     residual: Callable,
     guess: Float[Array, " n+1"],
     row: Float[Array, " n+1"],
-    tolerance: Positive,
-    max_iterations: Count,
+    tolerance: Float[ArrayLike, ""],
+    max_iterations: Int[ArrayLike, ""],
 ) -> Correction:
     """Solve residual(u) = 0 in the plane row . (u - guess) = 0 by Newton's method.
 

@@ -34,13 +34,13 @@ CAPACITIES = Kind(
 )
 CAPACITY_SPINS = Kind(
     "capacity-spins",
-    variables=f"{_HERE}.of_spins:THRESHOLDS",
+    variables="statmech_attn.studies.files.records:THRESHOLDS",
     pictures="extensive",
     rows="threshold",
 )
 CROSSTALK_SPINS = Kind(
     "crosstalk-spins",
-    variables=f"{_HERE}.of_spins:MOTION",
+    variables="statmech_attn.studies.files.records:MOTION",
     pictures="loads",
     rows="motion",
 )
