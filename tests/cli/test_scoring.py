@@ -108,7 +108,7 @@ def test_losses_that_do_not_fit_are_refused(call, file, tmp_path, changed, words
         (["--memory", "1e-6"], 1, "do not fit into 9.99e-07 GiB; 0 do: choose some"),
         (["--memory", "nan"], 2, "a finite number of GiB above 0; got nan"),
         (["--memory", "-1"], 2, "a finite number of GiB above 0; got -1"),
-        (["--temperature", "-1"], 1, "temperature must be finite"),
+        (["--temperature", "-1"], 1, "temperature must be at least 0"),
     ),
 )
 def test_a_wrong_option_is_one_line(call, file, tmp_path, options, code, words):
