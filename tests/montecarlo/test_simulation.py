@@ -255,7 +255,7 @@ def test_class_counts_of_other_fractions():
         ({"steps": 0}, "steps must"),
         ({"transient": 5}, "transient must"),
         ({"stored": 9}, "stored must"),
-        ({"method": "spin"}, "method must be one of collapsed, spins; got 'spin'"),
+        ({"method": "spin"}, "method must be 'collapsed' or 'spins'; got 'spin'"),
         ({"points": [1, 2]}, "points must"),
     ],
 )

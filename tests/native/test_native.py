@@ -253,7 +253,7 @@ def test_damaged_machine_code_is_compiled_anew(store, damage):
     (entry,) = store.iterdir()
     whole = entry.read_bytes()
     entry.write_bytes(damage(whole))
-    with pytest.warns(UserWarning, match="is damaged .* made anew"):
+    with pytest.warns(UserWarning, match="is damaged, .* made anew"):
         assert (of_lanes(logistic, x) == expected).all()
     assert entry.read_bytes() == whole
 
