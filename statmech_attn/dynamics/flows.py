@@ -162,12 +162,6 @@ def flow_spectrum(
         >>> [round(float(x), 6) for x in spectrum.exponents]
         [-0.1, -0.1]
     """
-    positive = 0 < time < math.inf and 0 < interval < math.inf
-    if not positive or not 0 <= transient < math.inf:
-        raise ValueError(
-            "time and interval must be > 0 and transient >= 0, all finite; got "
-            f"{time:g}, {interval:g} and {transient:g}."
-        )
     spectrum = lyapunov_spectrum(
         flow(field, time=interval, substeps=substeps),
         state,
@@ -180,7 +174,7 @@ def flow_spectrum(
     return per_unit_time(spectrum, interval)
 
 
-def per_unit_time(spectrum: PyTree, interval: Positive) -> PyTree:
+def per_unit_time(spectrum: Spectrum, interval: Positive) -> Spectrum:
     """The spectrum of a map over `interval`, in nats per unit time of its flow.
 
     Args:
@@ -201,8 +195,6 @@ def per_unit_time(spectrum: PyTree, interval: Positive) -> PyTree:
         >>> round(float(per_unit_time(spectrum, 0.5).exponents[0]), 6)
         -1.0
     """
-    if not 0 < interval < math.inf:
-        raise ValueError(f"interval must be > 0 and finite; got {interval:g}.")
     names = ("exponents", "weighted", "stderr", "halves", "blocks", "bounds", "log_det")
     rates = lambda s: tuple(
         value for name in names if (value := getattr(s, name)) is not None
