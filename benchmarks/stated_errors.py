@@ -18,11 +18,14 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
+from scipy.stats import chi2
 
 import statmech_attn
-from statmech_attn import bpkr, dmft, dynamics, montecarlo, statistics
+from statmech_attn import bpkr, comparison, dmft, dynamics, montecarlo, statistics
 from statmech_attn.bpkr.ablation import Mean
 from statmech_attn.dmft import extensive
+from statmech_attn.dynamics import continuation
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,11 +70,6 @@ def henon(u):
     return jnp.array([1 - 1.4 * u[0] ** 2 + u[1], 0.3 * u[0]])
 
 
-def on_cycle(r: float) -> float:
-    """Exponent of the logistic map's cycle of two points."""
-    return float(np.log(abs(4 + 2 * r - r * r)) / 2)
-
-
 def lorenz(u):
     x, y, z = u
     return jnp.array([10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
@@ -109,8 +107,8 @@ def rotation(omega, K, steps, repeats):
     return found.number, found.error
 
 
-def escape(number, after, repeats):
-    """Of x' = 4.5 x (1 - x) on (0, 1), where one step is one chance to leave."""
+def escape(number, after, fast, repeats):
+    """Of x' = 4.5 x (1 - x) on (0, 1); half of the starts leave at the rate `fast`."""
     rng = np.random.default_rng(0)
 
     def one(_):
@@ -120,6 +118,9 @@ def escape(number, after, repeats):
             left = (x < 0) | (x > 1)
             lifetime[left & (lifetime == 200)] = step + 1
             x = np.where(left, 2.0, x)
+        if fast:
+            early = rng.geometric(-np.expm1(-fast), number)
+            lifetime = np.where(rng.uniform(size=number) < 0.5, early, lifetime)
         rate = dynamics.escape_rate(lifetime, lifetime < 200, after=after)
         return rate.rate, rate.stderr
 
@@ -137,24 +138,39 @@ def chains(draws, phi, repeats):
     return found.mean, found.stderr
 
 
-def posed(seed=0, examples=6, heads=(2,)):
+def posed(seed=0, examples=6, heads=(2,), width=7, temperature=0.2):
     rng = np.random.default_rng(seed)
     xi = rng.normal(size=(examples, 3, np.prod(heads)))
     Y = np.sign(xi[:, 0, 0] + 0.3 * rng.normal(size=examples))
-    return bpkr.Problem(jnp.asarray(xi), Y, heads=heads, width=7, temperature=0.2)
+    how = {"heads": heads, "width": width, "temperature": temperature}
+    return bpkr.Problem(jnp.asarray(xi), Y, **how)
 
 
-def posterior(part, draws, heads, repeats):
-    problem = posed(examples=7 * len(heads), heads=heads)
-    xi = jnp.asarray(starts(3, *problem.shape[1:3]))
+def integrals(problem, width, temperature) -> dict[str, float]:
+    """Of one head, where U is a product of two chi-squared numbers."""
+    factor = chi2.ppf((np.arange(1000) + 0.5) / 1000, width) / width
+    U, xi = np.outer(factor, factor).reshape(-1, 1), np.asarray(problem.xi)[..., 0]
+    kernel, vectors = np.linalg.eigh(xi @ xi.T / 3)
+    spread, y = U * kernel + temperature, vectors.T @ np.asarray(problem.Y)
+    p = np.exp(-(np.log(2 * np.pi * spread) + y**2 / spread).sum(1) / 2)
+    return {"U": p @ U[:, 0] / p.sum(), "ln p(Y)": np.log(p.mean())}
+
+
+def posterior(part, draws, heads, width, temperature, repeats):
+    """Deviations from integrals for one head, else the values."""
+    problem = posed(0, 7 * len(heads), heads, width, temperature)
+    truth = integrals(problem, width, temperature)[part] if heads == (1,) else 0.0
 
     def one(key):
         drawn = problem.posterior(key, draws=draws)
         if part == "f":
-            f = drawn.predict(xi)
+            f = drawn.predict(jnp.asarray(starts(3, *problem.shape[1:3])))
             return f.mean, f.mean_stderr
-        U = drawn.summary[0]
-        return np.diagonal(U.mean), np.diagonal(U.stderr)
+        if part == "U":
+            U = drawn.summary[0]
+            return np.diagonal(U.mean) - truth, np.diagonal(U.stderr)
+        found = bpkr.evidence(jax.random.fold_in(key, 1), drawn)
+        return found.value - truth, found.stderr
 
     return each(repeats, one)
 
@@ -192,50 +208,87 @@ def ablation(law, number, repeats):
     return Mean.of(draw[law](np.random.default_rng(0)))
 
 
-def spins(n_spins, runs, beta, repeats):
+def spins(part, n_spins, runs, beta, repeats):
     file = dmft.load("poclopez-pe2")
     net = dmft.network(file.patterns, context=file.context)
     params = dmft.parameters(np.full(repeats, beta), file.gamma, file.epsilon)
-    found = montecarlo.simulate(
-        net,
-        file.patterns,
-        params,
-        dmft.from_checkpoint(net, params, file),
-        n_spins=n_spins,
-        runs=runs,
-        steps=40,
-        key=jax.random.key(0),
-    )
+    start, key = dmft.from_checkpoint(net, params, file), jax.random.key(0)
+    how = {"n_spins": n_spins, "runs": runs, "steps": 40, "key": key}
+    found = montecarlo.simulate(net, file.patterns, params, start, **how)
     mean, spread = (x.m_o_se[-1].T for x in (found.mean, found.spread))
+    if part == "spread":
+        return np.log(spread), np.full_like(spread, 1 / np.sqrt(2 * (runs - 1)))
     return mean, spread / np.sqrt(runs)
 
 
-def slope(kind, relative, runs, repeats):
-    """Of numbers that follow the law, with normal errors from `runs` runs."""
+def critical(part, n_spins, runs, repeats):
+    """Little's model at its doubling, and one relaxation below and above."""
+    patterns = dmft.site_classes([[[1]], [[-1]], [[1]], [[1]]])
+    net, parameters = dmft.network(patterns, context=1), {"gamma": 1.0, "epsilon": 0.0}
+    turn, rest = dmft.strobe(net, 0.0), jnp.zeros(1)
+    problem = continuation.Problem(turn, rest, {"beta": 0.5} | parameters, "beta")
+    branch = continuation.follow_cycle(problem, rest, 0.5, within=(0, 2)).run()
+    law = dmft.critical_fluctuations(problem, branch.special[0])
+    how = {"n_spins": n_spins, "distances": [-1.0, 0.0, 1.0], **parameters}
+    sampling = montecarlo.CriticalSampling(runs=runs, samples=40)
+
+    def one(key):
+        of = montecarlo.FiniteSizes(key, net, patterns, law, sampling, **how)
+        found = of.compute()
+        return found[part].values, found[f"{part}_stderr"].values
+
+    return each(repeats, one)
+
+
+def power_law(relative, runs, repeats):
+    """Of numbers that follow N^-1/2, with normal errors from `runs` runs."""
     rng, n = np.random.default_rng(0), np.array([100, 1000, 10_000])
-    power = {"bias": -1.0, "spread": -0.5, "power": -0.5}[kind]
-    values = (n / n[0]) ** power
-    noise = relative * (n / n[0]) ** (-0.5 if kind == "bias" else power)
-    drawn = noise[:, None, None] * rng.normal(size=(3, runs, repeats))
-    if kind == "spread":
-        spread = values[:, None] * (drawn / noise[:, None, None]).std(axis=1, ddof=1)
-        of = lambda i: statistics.spread_slope(
-            n, spread[:, i : i + 1], np.ones((3, 1), bool), runs, axes=(1,)
-        )
-        return np.array([of(i) for i in range(repeats)]).T
-    mean = values[:, None] + drawn.mean(axis=1)
+    values = (n / n[0]) ** -0.5
+    drawn = 1 + relative * rng.normal(size=(3, runs, repeats))
+    drawn *= values[:, None, None]
     error = drawn.std(axis=1, ddof=1) / np.sqrt(runs)
-    if kind == "power":
-        return statistics.power_law(n, mean, error)
-    used = np.ones((3, 1, repeats), bool)
-    return statistics.bias_slope(n, mean[:, None], error[:, None], used, axes=(1,))
+    return statistics.power_law(n, drawn.mean(axis=1), error)
+
+
+def compared(part, alike, runs, repeats):
+    """By `compare`, of 16 numbers with a bias and a spread of known powers."""
+    rng, n = np.random.default_rng(0), np.array([10**4, 10**5, 10**6])
+    drawn = rng.normal(size=(3, runs, repeats, *((1, 1) if alike else (8, 2))))
+    drawn = np.broadcast_to(drawn, (3, runs, repeats, 8, 2)) / 100
+    N = n.reshape(3, 1, 1, 1)
+    mean, spread = drawn.mean(1) / N**0.5 + 20 / N, drawn.std(1, ddof=1) / N**0.5
+    sampled = {"_mean": mean, "_spread": spread, "_stderr": spread / runs**0.5}
+    known = {"": 0 * mean[0], "_noise_std": 0 * mean[0] + 0.01}
+    dims, both = ("n_spins", "beta", "time", "pattern"), []
+    at = {"n_spins": n, "beta": np.arange(repeats), "gamma": 1.0, "epsilon": 0.0}
+    about = dict.fromkeys(("network", "start", "method"), "")
+    for rows, over in ((known, dims[1:]), (sampled, dims)):
+        named = {f"{x}{y}": (over, rows[y]) for x in ("A", "m_o_se") for y in rows}
+        both.append(xr.Dataset(named, at, about | {"runs": runs, "transient": 0}))
+    found = comparison.compare(*both)
+    return (found[f"A_{part}_slope{end}"].values for end in ("", "_stderr"))
+
+
+def load(alpha, beta):
+    one = dmft.site_classes(np.ones((4, 1, 1)))
+    net, how = dmft.network(one, context=1), {"alpha": alpha, "beta": beta}
+    return extensive.loaded_network(net, extensive.identical(), **how), one
+
+
+def correlations(part, beta, samples, repeats):
+    """Of two tokens, with patterns that are drawn for every sample."""
+    problem, one = load(0.1, beta)
+    how = {"n_spins": 200, "samples": samples, "steps": 2}
+
+    def of(key):
+        found = montecarlo.simulate_extensive(problem, one, [1.0], key=key, **how)
+        return (getattr(x, part)[2, 1] for x in (found.mean, found.stderr))
+
+    return each(repeats, of)
 
 
 def loaded(beta, alpha, steps, repeats):
-    net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
-    problem = extensive.loaded_network(
-        net, extensive.identical(), alpha=alpha, beta=beta
-    )
+    problem, _ = load(alpha, beta)
 
     def one(key):
         found = extensive.sampled(
@@ -243,10 +296,11 @@ def loaded(beta, alpha, steps, repeats):
         )
         return (np.ravel(x.m_o_se[-1]) for x in (found.value, found.error))
 
-    return each(repeats, lambda key: tuple(one(key)))
+    return each(repeats, one)
 
 
 HENON, FOLD, DOUBLING = 0.41922, 1 + 8**0.5 - 1e-4, 3.449
+ON_2, NEAR = (np.log(abs(4 + 2 * r - r * r)) / 2 for r in (3.2, DOUBLING))
 ON_28, LOCKED = 0.3928694965929406, 0.3663793103448019  # 1 600 000 steps, +- 5e-14
 LOGISTIC = 0.36150966984  # escape rate at 4.5, by cycles
 _PRODUCTION = (
@@ -254,6 +308,16 @@ _PRODUCTION = (
     ("weak chaos, β = 1.28, 500 tokens", None, 1.28, 500),
     ("weak chaos, β = 1.28, 8000 tokens", None, 1.28, 8000),
     ("cycle of 60 tokens, β = 1.46, 2000 tokens", None, 1.46, 2000),
+)
+_ONE_HEAD = (
+    ("width 7, T = 0.2", 0.0, 150, (1,), 7, 0.2),
+    ("width 7, T = 0.002", 0.0, 150, (1,), 7, 0.002),
+    ("width 2, T = 0.2", 0.0, 150, (1,), 2, 0.2),
+)
+_SPINS = (
+    ("N = 9999, 50 runs, β = 1.2", None, 9999, 50, 1.2),
+    ("N = 999, 8 runs, β = 1.2", None, 999, 8, 1.2),
+    ("N = 999, 8 runs, β = 2, chaos", None, 999, 8, 2.0),
 )
 # What is stated: its function, repeats, and settings in words, with the truth (None
 # where it is not known) and arguments.
@@ -275,9 +339,9 @@ SETTINGS = {
     "exponents of cycles": (
         exponent,
         MANY,
-        ("logistic map, r = 3.2", on_cycle(3.2), logistic(3.2), 1024, 2000),
-        ("5e-4 below a doubling", on_cycle(DOUBLING), logistic(DOUBLING), 1024, 20_000),
-        ("there, transient of 100", on_cycle(DOUBLING), logistic(DOUBLING), 1024, 100),
+        ("logistic map, r = 3.2", ON_2, logistic(3.2), 1024, 2000),
+        ("5e-4 below a doubling", NEAR, logistic(DOUBLING), 1024, 20_000),
+        ("there, transient of 100", NEAR, logistic(DOUBLING), 1024, 100),
     ),
     "entropy production": (partial(production, False), MANY, *_PRODUCTION),
     "entropy production, `weighted`": (partial(production, True), MANY, *_PRODUCTION),
@@ -291,9 +355,12 @@ SETTINGS = {
     "escape rates": (
         escape,
         MANY,
-        ("20 000 starts, tail chosen", LOGISTIC, 20_000, None),
-        ("1000 starts, tail chosen", LOGISTIC, 1000, None),
-        ("1000 starts, tail given", LOGISTIC, 1000, 5),
+        ("20 000 starts, tail chosen", LOGISTIC, 20_000, None, None),
+        ("1000 starts, tail chosen", LOGISTIC, 1000, None, None),
+        ("1000 starts, tail given", LOGISTIC, 1000, 5, None),
+        ("3000 starts, half at a rate of 2", LOGISTIC, 3000, None, 2.0),
+        ("3000 starts, half at twice the rate", LOGISTIC, 3000, None, 2 * LOGISTIC),
+        ("the same, tail after 10 steps", LOGISTIC, 3000, 10, 2 * LOGISTIC),
     ),
     "means of Markov chains": (
         chains,
@@ -305,25 +372,19 @@ SETTINGS = {
     "posteriors by NUTS": (
         posterior,
         FEW,
-        ("f, 4 chains of 150", None, "f", 150, (2,)),
-        ("U, 4 chains of 150", None, "U", 150, (2,)),
-        ("f, 4 chains of 150, two layers", None, "f", 150, (2, 2)),
-        ("f, 4 chains of 600, two layers", None, "f", 600, (2, 2)),
+        ("f, 4 chains of 150", None, "f", 150, (2,), 7, 0.2),
+        ("U, 4 chains of 150", None, "U", 150, (2,), 7, 0.2),
+        ("f, 4 chains of 150, two layers", None, "f", 150, (2, 2), 7, 0.2),
+        ("f, 4 chains of 600, two layers", None, "f", 600, (2, 2), 7, 0.2),
     ),
+    "order parameters of one head": (partial(posterior, "U"), MANY, *_ONE_HEAD),
+    "ln p(Y) of one head": (partial(posterior, "ln p(Y)"), MANY, *_ONE_HEAD),
     "learning curves": (
         curve,
         FEW,
-        ("8 examples, 3 training sets", None, 3),
-        ("8 examples, 10 training sets", None, 10),
-        ("8 examples, 30 training sets", None, 30),
+        *((f"8 examples, {n} training sets", None, n) for n in (3, 10, 30)),
     ),
-    "head scores": (
-        scores,
-        FEW,
-        ("12 examples", None, 12),
-        ("24 examples", None, 24),
-        ("48 examples", None, 48),
-    ),
+    "head scores": (scores, FEW, *((f"{n} examples", None, n) for n in (12, 24, 48))),
     "ablation": (
         ablation,
         1000,
@@ -331,22 +392,38 @@ SETTINGS = {
         ("lognormal losses of 1000 examples", 1.0, "lognormal", 1000),
         ("losses of one in 1000 of 1000 examples", 1.0, "rare", 1000),
     ),
-    "means of spins": (
-        spins,
-        MANY,
-        ("N = 9999, 50 runs, β = 1.2", None, 9999, 50, 1.2),
-        ("N = 999, 8 runs, β = 1.2", None, 999, 8, 1.2),
-        ("N = 999, 8 runs, β = 2, chaos", None, 999, 8, 2.0),
+    "means of spins": (partial(spins, "mean"), MANY, *_SPINS),
+    "spreads of spins": (partial(spins, "spread"), MANY, *_SPINS),
+    "critical fluctuations": (
+        critical,
+        FEW,
+        ("N = 300 to 3000, 64 runs", None, "mean_square", [300, 1000, 3000], 64),
+        ("N = 30 to 300, 8 runs", None, "mean_square", [30, 100, 300], 8),
+        ("their exponents, 8 runs", None, "exponent", [30, 100, 300], 8),
     ),
     "exponents in N": (
-        slope,
+        compared,
         MANY,
-        ("of the bias, 100 runs", -1.0, "bias", 0.1, 100),
-        ("of the bias, 8 runs", -1.0, "bias", 0.1, 8),
-        ("of the spread, 100 runs", -0.5, "spread", 0.1, 100),
-        ("of the spread, 8 runs", -0.5, "spread", 0.1, 8),
-        ("power law, 100 runs", -0.5, "power", 0.1, 100),
-        ("power law, 8 runs, noise of the size of the value", -0.5, "power", 1.0, 8),
+        ("of the bias, 100 runs", -1.0, "bias", True, 100),
+        ("of the bias, 8 runs", -1.0, "bias", True, 8),
+        ("of the bias, 100 runs, independent tokens", -1.0, "bias", False, 100),
+        ("of the spread, 100 runs", -0.5, "spread", True, 100),
+        ("of the spread, 8 runs", -0.5, "spread", True, 8),
+        ("of the spread, 100 runs, independent tokens", -0.5, "spread", False, 100),
+    ),
+    "power laws in N": (
+        power_law,
+        MANY,
+        ("100 runs", -0.5, 0.1, 100),
+        ("8 runs", -0.5, 0.1, 8),
+        ("8 runs, noise of the size of the value", -0.5, 1.0, 8),
+    ),
+    "correlations of spins": (
+        correlations,
+        MANY,
+        ("spins, 30 samples, β = 1", None, "C", 1.0, 30),
+        ("value overlaps, 30 samples, β = 1", None, "S", 1.0, 30),
+        ("spins, 4 samples, β = 4", None, "C", 4.0, 4),
     ),
     "path integral of a load": (
         loaded,
@@ -372,12 +449,10 @@ def row(name, words, repeats, truth, function) -> dict[str, str]:
     return dict(zip(COLUMNS, numbers, strict=True))
 
 
-def kept() -> list[dict[str, str]]:
-    """Rows that were computed, in the order of the settings."""
-    if not KEPT.exists():
-        return []
+def kept(*new: dict[str, str]) -> list[dict[str, str]]:
+    """Rows that were computed, in the order of the settings, with new ones in place."""
     with KEPT.open(newline="", encoding="utf-8") as file:
-        rows = {(r["quantity"], r["setting"]): r for r in csv.DictReader(file)}
+        rows = {(r["quantity"], r["setting"]): r for r in [*csv.DictReader(file), *new]}
     places = [(name, words) for name, of in SETTINGS.items() for words, *_ in of[2:]]
     return [rows[place] for place in places if place in rows]
 
@@ -413,13 +488,11 @@ def main() -> None:
         for words, truth, *values in settings:
             new = row(name, words, repeats, truth, partial(function, *values))
             print(*new.values(), sep=" | ", flush=True)
-            others = [
-                r for r in kept() if (r["quantity"], r["setting"]) != (name, words)
-            ]
+            rows = kept(new)
             with KEPT.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
                 writer.writeheader()
-                writer.writerows([*others, new])
+                writer.writerows(rows)
 
 
 if __name__ == "__main__":

@@ -225,8 +225,9 @@ def spread_slope(
 ) -> Slope:
     """Exponent of the spread in N, from log spreads averaged over `axes` (expect -1/2).
 
-    The error takes the averaged entries as fully correlated, which bounds it.  An N
-    without any entry in `used` takes no part.
+    The error takes the averaged entries as fully correlated, which bounds it: n that
+    are independent have one sqrt(n) smaller.  An N without any entry in `used` takes no
+    part.
 
     Args:
         n_spins: (K,).
@@ -298,8 +299,8 @@ def bias_slope(
 
     The differences at each N are projected on those at the smallest N that takes part,
     and a power law is fitted to the projections.  Entries are taken as fully
-    correlated, which bounds the error.  NaN where the bias at the smallest N is not
-    five errors from zero: there is none to follow.
+    correlated, which bounds the error, as in `spread_slope`.  NaN where the bias at the
+    smallest N is not five errors from zero: there is none to follow.
 
     Args:
         n_spins: numbers N of spins.
