@@ -36,7 +36,7 @@ from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 MISSING = "may be NaN or infinite"  # marks arrays
-INFINITE = "may be infinite"  # marks a number
+INFINITE = "may be infinite"  # marks numbers
 INCREASING = "(low, high) with low < high"  # marks a pair, which may be infinite
 _NUMBERS = {"real numbers": "fiu", "whole numbers": "iu", "truth values": "b"}
 _LIMITS: dict[type, tuple[str, Callable[[Any, Any], bool], str]] = {
@@ -180,7 +180,8 @@ def _asked(function: Callable[..., Any]) -> tuple[list[str], dict[str, Any]]:
             names.append(name)
         name = "**" if kind is parameter.VAR_KEYWORD else name
         if kind is not parameter.VAR_POSITIONAL:
-            kinds[name] = _evaluated(parameter.annotation, plain)
+            kind = _evaluated(parameter.annotation, plain)
+            kinds[name] = kind if parameter.default is not None else kind | None
     return names, kinds
 
 
@@ -219,8 +220,13 @@ def mismatch(value: Any, kind: Any) -> str:
     if origin is Annotated:
         base, *marks = parts
         if marks[0] in _NUMBERS:
-            missing, (_, least, most) = MISSING in marks, _shape(kind)
-            refusal = _of_numbers(value, _NUMBERS[marks[0]], missing)
+            missing = not {MISSING, INFINITE}.isdisjoint(marks)
+            refusal, (_, least, most) = (
+                _of_numbers(value, _NUMBERS[marks[0]], missing),
+                _shape(kind),
+            )
+            if not refusal and INFINITE in marks and (_numpy(value) != value).any():
+                refusal = "a number"
             if not refusal and not least <= _numpy(value).ndim <= most:
                 refusal = f"an array of the shape ({', '.join(_shape(kind)[0])})"
         elif MISSING in marks:
@@ -354,7 +360,7 @@ def _of_numbers(value: Any, kinds: str, missing: bool = False) -> str:
             array = array.astype("f4")
     except (TypeError, ValueError):
         return "an array of real numbers"
-    if "f" in kinds and not array.size:
+    if "f" in kinds and not array.size and not missing:
         return "an array that is not empty"
     if array.dtype.kind not in kinds:
         words = {"b": "truth values", "iu": "whole numbers"}

@@ -22,6 +22,7 @@ from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 from statmech_attn.arguments import (
     either as either,
     INCREASING,
+    INFINITE as INFINITE,
     mismatch,
     MISSING as MISSING,
     shown,
@@ -43,6 +44,7 @@ Interval = Annotated[tuple[float, float], INCREASING]
 # A number, an array, or lists of them.
 Numbers = Annotated[Any, "real numbers"]
 Gaps = Annotated[Any, "real numbers", MISSING]
+Limits = Annotated[Any, "real numbers", INFINITE]
 Means = Annotated[Any, "real numbers", Ge(-ONE), Le(ONE)]  # of signs
 NotNegatives = Annotated[Any, "real numbers", Ge(0)]
 WholeNumbers = Annotated[Any, "whole numbers"]

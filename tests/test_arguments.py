@@ -43,7 +43,6 @@ OPEN = {  # arguments that may be anything, with the reason
     "dynamics.point_list: points": "tables of many packages; its own words",
     "dynamics.diagrams.point_list: points": "likewise",
     "dynamics.diagrams.listed: columns": "likewise",
-    "dynamics.tongue: lift": "its own words",
 }
 
 
@@ -252,3 +251,11 @@ def test_examples_with_one_wrong_argument_end_in_one_line(face):
         [sys.executable, program, face], capture_output=True, text=True, check=True
     )
     assert not done.stdout
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_what_an_argument_is_where_it_is_left_out_may_be_given(face):
+    for name, function, parameter in arguments(face):
+        if parameter.default is not parameter.empty:
+            wrong = refused(function, parameter.name, parameter.default)
+            assert not wrong, f"{name}: {parameter}"

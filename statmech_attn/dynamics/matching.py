@@ -12,11 +12,14 @@ orbits lie on one set when their distance is not larger than a few scatters.
 """
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import KDTree
+
+from statmech_attn.options import INFINITE, MISSING
 
 
 Points = Float[np.ndarray, "_P d"]
@@ -90,7 +93,8 @@ def distances(a: Sequence[Points], b: Sequence[Points]) -> Float[np.ndarray, "n 
 
 
 def match_by_distance(
-    between: Float[np.ndarray, "n m"], furthest: float = np.inf
+    between: Annotated[Float[np.ndarray, "n m"], MISSING],
+    furthest: Annotated[float, INFINITE] = np.inf,
 ) -> Int[np.ndarray, " m"]:
     """Match sets along a parameter by distance: which earlier set each later one is.
 
@@ -121,7 +125,8 @@ def match_by_distance(
 
 
 def match_by_flow(
-    target: Int[np.ndarray, " n"], between: Float[np.ndarray, "n m"]
+    target: Int[np.ndarray, " n"],
+    between: Annotated[Float[np.ndarray, "n m"], MISSING],
 ) -> Int[np.ndarray, " m"]:
     """Match sets along a parameter by flow: which earlier set each later one is, or -1.
 

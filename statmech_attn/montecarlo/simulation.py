@@ -151,7 +151,7 @@ def simulate(
     key: Key[Array, ""],
     method: Method = "collapsed",
     transient: WholeNumber = 0,
-    stored: Count = 1,
+    stored: WholeNumber = 1,
     points: WholeNumbers | None = None,
     batch_runs: Count | None = None,
     entropy_production: bool = False,

@@ -95,7 +95,8 @@ def test_a_damaged_entry_is_measured_anew(toy, timed, study, store, damage):
     (entry,) = store.iterdir()
     whole = entry.read_bytes()
     entry.write_bytes(damage(whole))
-    assert forecast_of(study()).pilot == first.pilot
+    with pytest.warns(UserWarning, match="is damaged, .* made anew"):
+        assert forecast_of(study()).pilot == first.pilot
     assert len(timed) == 2
     assert forecast_of(study()).pilot == first.pilot
     assert len(timed) == 2

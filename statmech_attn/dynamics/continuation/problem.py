@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from statmech_attn.arguments import checks
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.systems import as_system, shape_of_step, System
-from statmech_attn.options import Count, Numbers
+from statmech_attn.options import Count, Limits
 
 
 class Problem(eqx.Module):
@@ -60,7 +60,7 @@ class Problem(eqx.Module):
         self,
         system: Callable[[PyTree, dict], PyTree] | System,
         template: PyTree,
-        parameters: Mapping[str, Numbers],
+        parameters: Mapping[str, Limits],
         free: str,
         period: Count = 1,
     ):
@@ -96,7 +96,7 @@ class Problem(eqx.Module):
         return Problem(self.map, self.template, self.parameters, self.free, period)
 
     @checks
-    def with_parameters(self, **values: Numbers) -> "Problem":
+    def with_parameters(self, **values: Limits) -> "Problem":
         """The same orbit at other values of the parameters.
 
         Raises:

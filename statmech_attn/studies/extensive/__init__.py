@@ -32,15 +32,3 @@ CAPACITIES = Kind(
     pictures="extensive",
     rows="capacity",
 )
-CAPACITY_SPINS = Kind(
-    "capacity-spins",
-    variables="statmech_attn.studies.files.records:THRESHOLDS",
-    pictures="extensive",
-    rows="threshold",
-)
-CROSSTALK_SPINS = Kind(
-    "crosstalk-spins",
-    variables="statmech_attn.studies.files.records:MOTION",
-    pictures="loads",
-    rows="motion",
-)

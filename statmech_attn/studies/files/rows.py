@@ -96,3 +96,15 @@ PLANE_BASINS = Kind(
     pictures="plane_basins",
     rows="basin",
 )
+CAPACITY_SPINS = Kind(
+    "capacity-spins",
+    variables=f"{_RECORDS}:THRESHOLDS",
+    pictures="extensive",
+    rows="threshold",
+)
+CROSSTALK_SPINS = Kind(
+    "crosstalk-spins",
+    variables=f"{_RECORDS}:MOTION",
+    pictures="loads",
+    rows="motion",
+)
