@@ -65,7 +65,7 @@ def test_the_wheel_names_the_command_and_the_licence(wheel):
     archive = zipfile.ZipFile(wheel)
     (info,) = {n.split("/")[0] for n in archive.namelist() if ".dist-info" in n}
     entry_points = archive.read(f"{info}/entry_points.txt").decode()
-    assert "statmech-attn = statmech_attn.cli:app" in entry_points
+    assert "statmech-attn = statmech_attn.cli.__main__:main" in entry_points
     assert f"{info}/licenses/LICENSE" in archive.namelist()
 
 

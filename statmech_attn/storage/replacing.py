@@ -34,6 +34,7 @@ def replaced(path: str | Path, needed: WholeNumber = 0) -> Iterator[Path]:
         StorageError: it cannot be written; what was there stays.
 
     Example:
+        >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     with replaced(Path(folder, "x.txt")) as part:
         ...         _ = part.write_text("whole")

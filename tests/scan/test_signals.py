@@ -4,7 +4,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
+import psutil
 import pytest
 
 
@@ -90,6 +92,10 @@ def test_a_signal_ends_a_command_though_python_drops_it(sent, code):
 def test_two_signals_leave_a_command_that_is_inside_compiled_code(sent, code):
     with begun(BUSY, sent) as run:
         assert run.stdout.readline() == "ready\n"
+        process = psutil.Process(run.pid)
+        inside = process.cpu_times().user + 0.3  # it computes by then
+        while process.cpu_times().user < inside:
+            time.sleep(0.05)
         run.send_signal(sent)
         with pytest.raises(subprocess.TimeoutExpired):
             run.wait(0.5)
