@@ -37,6 +37,7 @@ from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 _F = TypeVar("_F", bound=Callable[..., Any])
 MISSING = "may be NaN or infinite"  # marks arrays
 INFINITE = "may be infinite"  # marks numbers
+EMPTY = "may be empty"  # marks arrays
 INCREASING = "(low, high) with low < high"  # marks a pair, which may be infinite
 _NUMBERS = {"real numbers": "fiu", "whole numbers": "iu", "truth values": "b"}
 _LIMITS: dict[type, tuple[str, Callable[[Any, Any], bool], str]] = {
@@ -219,6 +220,8 @@ def mismatch(value: Any, kind: Any) -> str:
         return ""
     if origin is Annotated:
         base, *marks = parts
+        if EMPTY in marks and not getattr(value, "size", 1):
+            return ""
         if marks[0] in _NUMBERS:
             missing = not {MISSING, INFINITE}.isdisjoint(marks)
             refusal, (_, least, most) = (
@@ -360,7 +363,7 @@ def _of_numbers(value: Any, kinds: str, missing: bool = False) -> str:
             array = array.astype("f4")
     except (TypeError, ValueError):
         return "an array of real numbers"
-    if "f" in kinds and not array.size and not missing:
+    if "f" in kinds and not array.size:
         return "an array that is not empty"
     if array.dtype.kind not in kinds:
         words = {"b": "truth values", "iu": "whole numbers"}
@@ -386,7 +389,7 @@ def _of_array(value: Any, kind: Any, missing: bool = False) -> str:
 def _shape(kind: Any) -> tuple[tuple[str, ...], int, float]:
     """Axes of an array, by jaxtyping or by a text in its marks; the least and most."""
     texts = [x for x in getattr(kind, "__metadata__", ()) if isinstance(x, str)]
-    said = [x for x in texts if x not in (*_NUMBERS, MISSING, INFINITE)]
+    said = [x for x in texts if x not in (*_NUMBERS, MISSING, INFINITE, EMPTY)]
     dims = getattr(kind, "dim_str", said[0] if said else "...").split()
     fixed = [dim for dim in dims if not ("*" in dim or dim == "...")]
     return tuple(dims), len(fixed), len(dims) if fixed == dims else math.inf

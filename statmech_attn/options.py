@@ -21,6 +21,7 @@ from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
 from statmech_attn.arguments import (
     either as either,
+    EMPTY as EMPTY,
     INCREASING,
     INFINITE as INFINITE,
     mismatch,

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import KDTree
 
-from statmech_attn.options import INFINITE, MISSING
+from statmech_attn.options import EMPTY, INFINITE, MISSING
 
 
 Points = Float[np.ndarray, "_P d"]
@@ -93,7 +93,7 @@ def distances(a: Sequence[Points], b: Sequence[Points]) -> Float[np.ndarray, "n 
 
 
 def match_by_distance(
-    between: Annotated[Float[np.ndarray, "n m"], MISSING],
+    between: Annotated[Float[np.ndarray, "n m"], MISSING, EMPTY],
     furthest: Annotated[float, INFINITE] = np.inf,
 ) -> Int[np.ndarray, " m"]:
     """Match sets along a parameter by distance: which earlier set each later one is.
@@ -126,7 +126,7 @@ def match_by_distance(
 
 def match_by_flow(
     target: Int[np.ndarray, " n"],
-    between: Annotated[Float[np.ndarray, "n m"], MISSING],
+    between: Annotated[Float[np.ndarray, "n m"], MISSING, EMPTY],
 ) -> Int[np.ndarray, " m"]:
     """Match sets along a parameter by flow: which earlier set each later one is, or -1.
 

@@ -60,7 +60,9 @@ def not_below_rounding(error: Gaps, size: Gaps, terms: Count = 1):
     return np.where(error > 0, np.fmax(error, rounding(size, terms)), error)[()]
 
 
-def standard_error(values: Annotated[Gaps, "... samples"], axis: int = -1):
+def standard_error(
+    values: Annotated[Gaps, "... samples"], axis: Annotated[int, Ge(-64), Le(63)] = -1
+):
     """Standard error of the mean of independent samples; NaN for a single one.
 
     Args:

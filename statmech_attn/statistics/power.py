@@ -155,12 +155,17 @@ def law(points: Sequence[Deviations], level: Fraction = LEVEL, seed: Seed = 0) -
     Returns:
         `Law`.
 
+    Raises:
+        ValueError: there is no point.
+
     Example:
         >>> u = np.random.default_rng(5).normal(size=(20, 1))
         >>> point = Deviations(u, [slice(0, 1)], np.zeros(1), np.ones((1, 1)))
         >>> round(law([point], level=0.05).z, 1)
         2.1
     """
+    if not points:
+        raise ValueError("points must hold at least one; got none.")
     rng = np.random.default_rng(seed)
     largest = np.zeros((3, ROTATIONS))
     together = np.zeros((3, len(points[0].slopes), ROTATIONS))
