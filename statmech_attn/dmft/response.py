@@ -55,7 +55,14 @@ from statmech_attn.dmft.network import (
 from statmech_attn.dmft.patterns import KINDS
 from statmech_attn.dynamics import tracing
 from statmech_attn.labels import counted, Variable
-from statmech_attn.options import Count, Numbers, Positive, require_least, WholeNumber
+from statmech_attn.options import (
+    Count,
+    MAX_COUNT,
+    Numbers,
+    Positive,
+    require_least,
+    WholeNumber,
+)
 
 
 AXES = "frequency observable pattern"
@@ -124,7 +131,7 @@ def response(
     field: str = "v",
     pattern: WholeNumber = 0,
     observables: Sequence[str] = OBSERVABLES,
-    harmonic: int = 0,
+    harmonic: Annotated[int, Ge(-MAX_COUNT), Le(MAX_COUNT)] = 0,
     transient: WholeNumber = 20_000,
     longest: Count = 1024,
     tolerance: Positive = 1e-6,

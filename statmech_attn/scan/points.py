@@ -282,12 +282,16 @@ def lacking(arrays: Arrays, *names: str) -> np.ndarray:
         arrays: rows by name.
         names: of those that must be finite.
 
+    Raises:
+        ValueError: one of these arrays is missing.
+
     Example:
         >>> lacking({"y": np.array([1.0, np.nan])}, "y").tolist()
         [False, True]
     """
-    first = next(iter(arrays.values()))
-    lost = np.zeros(len(first), bool)
+    if not arrays or not {*names} <= arrays.keys():
+        raise ValueError(f"arrays must hold rows of {names}; got {[*arrays]}.")
+    lost = np.zeros(len(next(iter(arrays.values()))), bool)
     for name in names:
         finite = np.isfinite(arrays[name].reshape(len(lost), -1))
         lost |= ~finite.all(axis=1)

@@ -124,6 +124,8 @@ def _problem(
     net: Network, ensemble: Ensemble, parameters: Mapping[str, Any]
 ) -> LoadedNetwork:
     names = ("alpha", "beta", "gamma", "epsilon")
+    if not {*names} <= parameters.keys():
+        raise ValueError(f"parameters must hold {names}; got {[*parameters]}.")
     numbers = (jnp.asarray(parameters[name], float) for name in names)
     return LoadedNetwork(net, ensemble, *numbers)
 

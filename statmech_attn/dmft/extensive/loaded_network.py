@@ -13,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from statmech_attn.arguments import shown
 from statmech_attn.batches import require_double, require_memory
 from statmech_attn.dmft.extensive.ensembles import Ensemble
 from statmech_attn.dmft.network import Network
@@ -88,7 +89,7 @@ def loaded_network(
     single = {"alpha": alpha, "gamma": gamma, "epsilon": epsilon}
     for name, value in single.items():
         if np.ndim(value) or not np.isfinite(value):
-            raise ValueError(f"{name} must be one finite number; got {value}.")
+            raise ValueError(f"{name} must be one finite number; got {shown(value)}.")
     if alpha < 0:
         raise ValueError(f"alpha must be >= 0; got {alpha:g}.")
     if not 0 <= epsilon < 1:
@@ -96,8 +97,7 @@ def loaded_network(
     betas = np.asarray(beta, float)
     if betas.ndim > 1 or not betas.size or not (betas >= 0).all():
         raise ValueError(
-            "beta must be >= 0, one number or one per step; got "
-            f"{np.array2string(betas, threshold=6)}."
+            f"beta must be >= 0, one number or one per step; got {shown(betas)}."
         )
     return LoadedNetwork(net, ensemble, *map(as_array, numbers))
 

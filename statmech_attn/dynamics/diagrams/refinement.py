@@ -17,7 +17,7 @@ that touches no computed point remains unseen.
 
 import itertools
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -69,7 +69,7 @@ class Grid(NamedTuple):
         return on_level.argmax(axis=1)
 
 
-def refine_axis(values: Numbers, levels: Count) -> np.ndarray:
+def refine_axis(values: Annotated[Numbers, "n"], levels: Count) -> np.ndarray:
     """The finest grid of an axis; its even members are those of the level before.
 
     Evenly spaced values stay what `numpy.linspace` gives for the finer grid, to the
