@@ -32,6 +32,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
+from annotated_types import Ge, Le
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Complex, Float, Int
 
