@@ -35,6 +35,7 @@ NAN = {  # arguments of which finite values may give NaN, as docstrings say
     "spread_ratio: predicted": "nothing fluctuates",
     "spread_slope: error": "not known",
     "ablate: pairs": "a head with itself",
+    "score: resamples": "no error without them",
 }
 NUMBERS = ("float64", "float32", "int64", "int32", "bool")
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
