@@ -14,26 +14,26 @@ PACKAGE = Path(__file__).resolve().parents[1] / "statmech_attn"
 SOURCES = {".py", ".js", ".css", ".html"}
 SLACK = 1.01
 MODULES = "modules"  # those that are in no package, together
-STATEMENTS = 33_385  # without imports and docstrings
+STATEMENTS = 33_393  # without imports and docstrings
 LINES = {
     "dynamics": 22_359,
     "bpkr": 10_695,
     "plotting": 8_267,
-    "dmft": 7_806,
+    "dmft": 7_816,
     "explore": 6_536,
     "studies": 6_528,
     "montecarlo": 4_507,
-    "scan": 4_443,
+    "scan": 4_447,
     "cli": 3_770,
     "tasks": 3_287,
     "storage": 2_688,
-    MODULES: 2_358,
+    MODULES: 2_362,
     "native": 2_150,
     "training": 1_765,
     "comparison": 1_653,
     "batches": 1_606,
     "validation": 1_180,
-    "statistics": 1_105,
+    "statistics": 1_112,
     "interactive": 318,
 }
 TOTAL = sum(LINES.values())

@@ -121,7 +121,7 @@ test("an exported page counts as its data says", async () => {
       phase: { data: Int8Array.from([3, 1, 1, 2]), shape: [4, 1] },
       least: { data: Float32Array.from([1, -1, NaN, 2]), shape: [4, 1] },
       error: { data: Float32Array.from([0.5, 0, 0, 0]), shape: [4, 1] },
-      period: { data: Int32Array.from([0, 44, 1, 1]), shape: [4] },
+      period: { data: Int32Array.from([0, 44, 1, 1]), shape: [4, 1] },
     },
     points: [0.5, 1.5, 2.5].map((value) => ({ values: [{ name: "a", value }] })),
   });

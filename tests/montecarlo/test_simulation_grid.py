@@ -148,6 +148,7 @@ def test_entropy_production_is_an_average_of_every_run_of_a_file(tmp_path, monke
         studies.run(studies.parse(STUDY | short))
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
