@@ -11,7 +11,7 @@ from statmech_attn.labels import Variables
 
 
 AT_ONCE = 2**28  # bytes of what a summary reads
-# Variables whose codes are always known.
+# Variables whose codes are always known, except in slots that hold no attractor.
 ALWAYS = re.compile(
     "phase.*|doubtful|lyapunov_source|quantity|.*verdict|"
     "(branch|curve|degenerate|special)_.*"
@@ -97,5 +97,6 @@ def _has_words(name: str, variable: xr.Variable, count: int | None) -> bool:
         return True
     masks = "flag_masks" in variable.attrs
     count = 2**count if masks else count
-    least = 0 if masks or ALWAYS.fullmatch(name) else -1
+    known = ALWAYS.fullmatch(name) and "slot" not in variable.dims
+    least = 0 if masks or known else -1
     return bool(variable.values.min() >= least and variable.values.max() < count)

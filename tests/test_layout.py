@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import xarray as xr
 
 from statmech_attn import layout, storage
 
@@ -28,3 +29,9 @@ def test_minus_one_says_that_nothing_was_computed():
     dataset = storage.read(RESULTS / "one_shot_saddle-0-laptop.h5")
     dataset["result"][..., 0] = -1
     layout.require_layout(dataset, "here")
+
+
+@pytest.mark.parametrize(("axis", "whole"), [("slot", True), ("beta", False)])
+def test_a_slot_without_an_attractor_has_no_phase(axis, whole):
+    phase = xr.Variable(axis, [0, -1], {"flag_meanings": "fixed periodic"})
+    assert layout._has_words("phase", phase, None) is whole

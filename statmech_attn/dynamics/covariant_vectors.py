@@ -200,7 +200,7 @@ def covariant_vectors(
     exponents: WholeNumber | None = None,
     split: Count | None = None,
     piece: Count | None = None,
-    align: Count | None = None,
+    align: WholeNumber | None = None,
 ) -> CovariantVectors:
     """Covariant Lyapunov vectors along an orbit of any system.
 

@@ -229,7 +229,7 @@ def lyapunov_spectrum(
     exponents: WholeNumber | None = None,
     reorthonormalize_every: Count = 1,
     blocks: Count = BLOCKS,
-    align: Count | None = None,
+    align: WholeNumber | None = None,
 ) -> Spectrum:
     """Lyapunov spectrum along an orbit of any system; works under `vmap`.
 

@@ -22,7 +22,6 @@ def test_lorenz_and_rossler_go_through_every_call_of_the_page():
     names = {}
     exec(compile(example, str(PAGE), "exec"), names)
     assert names["diffusion"].shape == names["error"].shape == (4, 1)
-    assert float(names["D2"].dimension) > 1.9
 
 
 @pytest.mark.slow
