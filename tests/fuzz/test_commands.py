@@ -349,7 +349,7 @@ def test_a_task_is_a_table(command, tmp_path, value):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("phase_paper", marks=pytest.mark.slow),
+        pytest.param("period", marks=pytest.mark.slow),
         pytest.param("lyapunov", marks=pytest.mark.slow),
         pytest.param("section", marks=pytest.mark.slow),
         "strobe",
