@@ -19,7 +19,7 @@ import numpy as np
 
 from statmech_attn import dmft, dynamics, montecarlo
 from statmech_attn.dynamics import continuation, diagrams, PHASES
-from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting.frame import sheets, style
 
 
 UNIT = "nat / (token spin)"

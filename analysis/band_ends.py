@@ -22,7 +22,7 @@ from scipy.spatial import KDTree
 
 from statmech_attn import dmft, dynamics
 from statmech_attn.dynamics import continuation
-from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting.frame import sheets, style
 
 
 TOKENS = 4  # of a step of the map

@@ -18,7 +18,7 @@ import xarray as xr
 
 from statmech_attn import dmft, montecarlo, plotting
 from statmech_attn.dynamics import continuation
-from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting.frame import sheets, style
 
 
 SIZES = 10**4, 10**5, 10**6, 10**7, 10**8

@@ -16,8 +16,8 @@ import xarray as xr
 from scipy import stats
 
 from statmech_attn import bpkr, storage
-from statmech_attn.plotting.one_shot import over_trainings, RANKS
-from statmech_attn.plotting.pruning import drops_by_rank
+from statmech_attn.plotting.learning.one_shot import over_trainings, RANKS
+from statmech_attn.plotting.learning.pruning import drops_by_rank
 
 
 VARIANTS = {

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from statmech_attn import dmft
-from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting.frame import sheets, style
 
 
 ORBITS = (1.24, 1.2), (1.27,)  # beta, by column

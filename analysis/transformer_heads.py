@@ -43,7 +43,7 @@ from scipy import stats
 import statmech_attn
 from statmech_attn import bpkr, plotting
 from statmech_attn.bpkr import prior, pruning
-from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting.frame import sheets, style
 from statmech_attn.tasks import images, trained_arrays
 
 

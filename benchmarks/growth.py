@@ -35,7 +35,7 @@ from statmech_attn.batches import (
 from statmech_attn.dynamics import frames, lyapunov
 from statmech_attn.dynamics.diagrams.points import Points
 from statmech_attn.montecarlo import simulate
-from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting.frame import sheets, style
 
 
 ROUNDS = 2

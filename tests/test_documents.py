@@ -87,7 +87,8 @@ def public_statements() -> Iterator[tuple[str, ast.stmt]]:
             names = {alias.name for alias in node.names}
             for definition in tree(module).body if module.exists() else ():
                 if getattr(definition, "name", None) in names:
-                    yield f"{module.parent.name}.{module.stem}", definition
+                    parts = module.with_suffix("").relative_to(ROOT).parts
+                    yield ".".join(parts[1:]), definition
 
 
 def public_functions() -> Iterator[tuple[str, ast.FunctionDef]]:

@@ -54,39 +54,39 @@ FLOORS = (
 # Imports past a face that are wanted, each with its reason.
 ALLOWED = {
     "analysis/arrow_of_time.py": {
-        "plotting.sheets": "draws rates that no kind of file holds",
-        "plotting.style": "draws rates that no kind of file holds",
+        "plotting.frame.sheets": "draws rates that no kind of file holds",
+        "plotting.frame.style": "draws rates that no kind of file holds",
     },
     "analysis/critical_fluctuations.py": {
-        "plotting.sheets": "draws the panels of three files together",
-        "plotting.style": "draws the panels of three files together",
+        "plotting.frame.sheets": "draws the panels of three files together",
+        "plotting.frame.style": "draws the panels of three files together",
     },
     "analysis/band_ends.py": {
-        "plotting.sheets": "draws bands that no kind of file holds",
-        "plotting.style": "draws bands that no kind of file holds",
+        "plotting.frame.sheets": "draws bands that no kind of file holds",
+        "plotting.frame.style": "draws bands that no kind of file holds",
     },
     "analysis/network_cycles.py": {
-        "plotting.sheets": "draws cycles under a diagram, which no kind of file holds",
-        "plotting.style": "draws cycles under a diagram, which no kind of file holds",
+        "plotting.frame.sheets": "draws cycles under a diagram, of no kind of file",
+        "plotting.frame.style": "draws cycles under a diagram, of no kind of file",
     },
     "analysis/one_shot_numbers.py": {
-        "plotting.one_shot": "prints the numbers behind a figure, as it draws them",
-        "plotting.pruning": "prints the numbers behind a figure, as it draws them",
+        "plotting.learning.one_shot": "prints the numbers behind a figure",
+        "plotting.learning.pruning": "prints the numbers behind a figure",
     },
     "analysis/response_and_fluctuation.py": {
-        "plotting.sheets": "draws spectra that no kind of file holds",
-        "plotting.style": "draws spectra that no kind of file holds",
+        "plotting.frame.sheets": "draws spectra that no kind of file holds",
+        "plotting.frame.style": "draws spectra that no kind of file holds",
     },
     "analysis/running_lyapunov.py": {
         "studies.network.models": "records what no kind of study does",
     },
     "analysis/transformer_heads.py": {
-        "plotting.sheets": "draws correlations that no kind of file holds",
-        "plotting.style": "draws correlations that no kind of file holds",
+        "plotting.frame.sheets": "draws correlations that no kind of file holds",
+        "plotting.frame.style": "draws correlations that no kind of file holds",
     },
     "statmech_attn/explore/overlays.py": {
-        "plotting.basins": "draws over a scan what the figure draws",
-        "plotting.continuation": "draws over a scan what the figure draws",
+        "plotting.dynamics.basins": "draws over a scan what the figure draws",
+        "plotting.dynamics.continuation": "draws over a scan what the figure draws",
     },
 }
 

@@ -15,8 +15,8 @@ import xarray as xr
 from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.explore.files import cell_edges, File, rounded
 from statmech_attn.explore.served_file import ServedFile
-from statmech_attn.plotting.basins import set_colour, set_colours, set_name
-from statmech_attn.plotting.continuation import (
+from statmech_attn.plotting.dynamics.basins import set_colour, set_colours, set_name
+from statmech_attn.plotting.dynamics.continuation import (
     curve_parts,
     DEGENERATE,
     either_side,

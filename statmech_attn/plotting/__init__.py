@@ -9,18 +9,13 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.plotting.ablation import (
-        ablation,
-        greedy_pruning,
-        head_interactions,
-    )
-    from statmech_attn.plotting.basins import (
+    from statmech_attn.plotting.dynamics.basins import (
         basin_fractions,
         hysteresis,
         lifetimes,
         sweep_samples,
     )
-    from statmech_attn.plotting.bifurcation import (
+    from statmech_attn.plotting.dynamics.bifurcation import (
         bifurcation_diagram,
         bifurcation_samples,
         entropy_production,
@@ -28,64 +23,23 @@ if TYPE_CHECKING:
         lyapunov_spectrum,
         phase_ribbon,
     )
-    from statmech_attn.plotting.choices import Choice, choices
-    from statmech_attn.plotting.comparison import (
-        agreement,
-        differences_in_time,
-        finite_size,
-    )
-    from statmech_attn.plotting.continuation import (
+    from statmech_attn.plotting.dynamics.continuation import (
         bifurcation_curves,
         bifurcation_points,
         branches,
         continuation_diagram,
         critical_curves,
     )
-    from statmech_attn.plotting.covariant_vectors import (
+    from statmech_attn.plotting.dynamics.covariant_vectors import (
         angle_quantiles,
         covariant_vectors,
     )
-    from statmech_attn.plotting.drawing import (
-        draw,
-        learning_pictures,
-        names,
-        offered,
-        pictures,
-        pruning_pictures,
+    from statmech_attn.plotting.dynamics.indicators import (
+        chaos_indicators,
+        finite_series,
     )
-    from statmech_attn.plotting.extensive import (
-        capacities,
-        capacities_of_spins,
-        crosstalk_in_time,
-        extensive_agreement,
-        overlaps_in_time,
-        two_times,
-    )
-    from statmech_attn.plotting.head_scores import head_scores, heads_together
-    from statmech_attn.plotting.indicators import chaos_indicators, finite_series
-    from statmech_attn.plotting.learning import (
-        accuracy_against_width,
-        alignment,
-        evidence_against_width,
-        finite_width,
-        order_parameter_matrices,
-        path_kernels,
-    )
-    from statmech_attn.plotting.learning_curve import (
-        error_against_examples,
-        variance_against_examples,
-    )
-    from statmech_attn.plotting.loads import motion_against_size, phases_against_load
-    from statmech_attn.plotting.lyapunov import running_lyapunov
-    from statmech_attn.plotting.one_shot import (
-        one_shot_accuracy,
-        one_shot_alignment,
-        one_shot_kernels,
-        one_shot_matrices,
-        one_shot_pictures,
-    )
-    from statmech_attn.plotting.panels import panels, plain, Unread
-    from statmech_attn.plotting.phases import (
+    from statmech_attn.plotting.dynamics.lyapunov import running_lyapunov
+    from statmech_attn.plotting.dynamics.phases import (
         classifier_disagreement,
         describe_phase,
         entropy_map,
@@ -93,18 +47,21 @@ if TYPE_CHECKING:
         phase_diagram,
         phase_map,
     )
-    from statmech_attn.plotting.plane_basins import plane_basins
-    from statmech_attn.plotting.pruning import (
-        cumulative_pruning,
-        pruned_heads,
-        pruning_ranks,
+    from statmech_attn.plotting.dynamics.plane_basins import plane_basins
+    from statmech_attn.plotting.dynamics.sweeps import sweep_diagram
+    from statmech_attn.plotting.dynamics.unstable_cycles import unstable_cycles
+    from statmech_attn.plotting.frame.choices import Choice, choices
+    from statmech_attn.plotting.frame.drawing import (
+        draw,
+        learning_pictures,
+        names,
+        offered,
+        pictures,
+        pruning_pictures,
     )
-    from statmech_attn.plotting.registry import Beside, Picture
-    from statmech_attn.plotting.response import response_curves
-    from statmech_attn.plotting.selection import evidence_and_validation
-    from statmech_attn.plotting.several_sets import accuracy_on_sets
-    from statmech_attn.plotting.size_scaling import finite_size_collapse
-    from statmech_attn.plotting.style import (
+    from statmech_attn.plotting.frame.panels import panels, plain, Unread
+    from statmech_attn.plotting.frame.registry import Beside, Picture
+    from statmech_attn.plotting.frame.style import (
         DOUBLE,
         FORMATS,
         PHASE_COLOURS,
@@ -112,15 +69,64 @@ if TYPE_CHECKING:
         SETTINGS,
         SINGLE,
     )
-    from statmech_attn.plotting.sweeps import sweep_diagram
-    from statmech_attn.plotting.training import training
-    from statmech_attn.plotting.training_curves import learning_curves
-    from statmech_attn.plotting.trajectory import (
+    from statmech_attn.plotting.learning.ablation import (
+        ablation,
+        greedy_pruning,
+        head_interactions,
+    )
+    from statmech_attn.plotting.learning.head_scores import head_scores, heads_together
+    from statmech_attn.plotting.learning.learning_curve import (
+        error_against_examples,
+        variance_against_examples,
+    )
+    from statmech_attn.plotting.learning.one_shot import (
+        one_shot_accuracy,
+        one_shot_alignment,
+        one_shot_kernels,
+        one_shot_matrices,
+        one_shot_pictures,
+    )
+    from statmech_attn.plotting.learning.order_parameters import (
+        accuracy_against_width,
+        alignment,
+        evidence_against_width,
+        finite_width,
+        order_parameter_matrices,
+        path_kernels,
+    )
+    from statmech_attn.plotting.learning.pruning import (
+        cumulative_pruning,
+        pruned_heads,
+        pruning_ranks,
+    )
+    from statmech_attn.plotting.learning.selection import evidence_and_validation
+    from statmech_attn.plotting.learning.several_sets import accuracy_on_sets
+    from statmech_attn.plotting.learning.training import training
+    from statmech_attn.plotting.learning.training_history import learning_curves
+    from statmech_attn.plotting.network.comparison import (
+        agreement,
+        differences_in_time,
+        finite_size,
+    )
+    from statmech_attn.plotting.network.extensive import (
+        capacities,
+        capacities_of_spins,
+        crosstalk_in_time,
+        extensive_agreement,
+        overlaps_in_time,
+        two_times,
+    )
+    from statmech_attn.plotting.network.loads import (
+        motion_against_size,
+        phases_against_load,
+    )
+    from statmech_attn.plotting.network.response import response_curves
+    from statmech_attn.plotting.network.size_scaling import finite_size_collapse
+    from statmech_attn.plotting.network.trajectory import (
         phase_planes,
         spectra,
         trajectory_windows,
     )
-    from statmech_attn.plotting.unstable_cycles import unstable_cycles
 
 
 __all__ = [

@@ -15,7 +15,7 @@ import pytest
 
 from statmech_attn.dynamics import PHASES
 from statmech_attn.explore import page
-from statmech_attn.plotting import style
+from statmech_attn.plotting.frame import style
 
 
 def node() -> str | None:

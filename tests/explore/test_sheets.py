@@ -16,7 +16,7 @@ from statmech_attn.dynamics import PHASES
 from statmech_attn.explore import overlays, sheets
 from statmech_attn.explore.files import File
 from statmech_attn.explore.sheets import joined, Sheet, sheet_of
-from statmech_attn.plotting import registry, style
+from statmech_attn.plotting.frame import registry, style
 
 
 RESULTS = Path(__file__).resolve().parents[2] / "paper_figs" / "results"

@@ -17,7 +17,7 @@ from statmech_attn import cli, extras, storage
 from statmech_attn.dynamics import PHASES
 from statmech_attn.explore import export, page, sheets, standalone_page
 from statmech_attn.explore.points import verdict
-from statmech_attn.plotting import registry
+from statmech_attn.plotting.frame import registry
 
 
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "paper_figs" / "results"

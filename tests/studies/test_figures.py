@@ -307,7 +307,7 @@ def test_figures_are_drawn_from_kept_results(script, monkeypatch, tmp_path):
     """Without images, and without computing anything."""
     monkeypatch.delenv("STATMECH_ATTN_DATA", raising=False)
     monkeypatch.setattr("statmech_attn.studies.files.results.compute", pytest.fail)
-    monkeypatch.setattr("statmech_attn.plotting.style.PDF_DPI", 50)
+    monkeypatch.setattr("statmech_attn.plotting.frame.style.PDF_DPI", 50)
     load(ROOT / "paper_figs" / f"{script}.py").main(["--out", str(tmp_path)])
     written = {path.stem for path in tmp_path.iterdir()}
     assert written == FROM_KEPT[script]

@@ -1,4 +1,4 @@
-// Panels of a figure, from the data of plotting/panels.py.
+// Panels of a figure, from the data of plotting/frame/panels.py.
 // Drawing one gives its targets: places in pixels with what is told of them.
 
 import { css, mix, rgb, themed } from "./colours.js";

@@ -11,7 +11,7 @@ ORDER_PARAMETERS = Kind(
     work=f"{_HERE}.computations:order_parameters",
     variables="statmech_attn.dmft.extensive.order_parameters:VARIABLES",
     summary=f"{_SUMMARY}:THEORY",
-    pictures="extensive",
+    pictures="network.extensive",
     rows="noise_std",
 )
 SAMPLES = Kind(
@@ -20,7 +20,7 @@ SAMPLES = Kind(
     work=f"{_HERE}.computations:samples",
     variables="statmech_attn.montecarlo.extensive_samples:VARIABLES",
     summary=f"{_SUMMARY}:SIMULATION",
-    pictures="extensive",
+    pictures="network.extensive",
     rows="A_mean",
 )
 CAPACITIES = Kind(
@@ -29,6 +29,6 @@ CAPACITIES = Kind(
     work=f"{_HERE}.computations:capacities",
     variables="statmech_attn.dmft.extensive.capacities:VARIABLES",
     summary=f"{_SUMMARY}:CAPACITIES",
-    pictures="extensive",
+    pictures="network.extensive",
     rows="capacity",
 )

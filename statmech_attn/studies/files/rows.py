@@ -11,28 +11,28 @@ DIAGRAM = Kind(
     "diagram",
     variables="statmech_attn.dynamics.diagrams:VARIABLES",
     summary=f"{_SUMMARY}:BIFURCATION",
-    pictures="bifurcation phases loads",
+    pictures="dynamics.bifurcation dynamics.phases network.loads",
     rows="section_count phase",
 )
 HYSTERESIS = Kind(
     "hysteresis",
     variables="statmech_attn.dynamics.diagrams.hysteresis:VARIABLES",
     summary=f"{_SUMMARY}:HYSTERESIS",
-    pictures="basins",
+    pictures="dynamics.basins",
     rows="number",
 )
 TRAJECTORIES = Kind(
     "comparison",
     variables=f"{_COMPARISON}.trajectories:VARIABLES",
     summary=f"{_SUMMARY}:COMPARISON",
-    pictures="comparison",
+    pictures="network.comparison",
     rows="largest_z",
 )
 POSTERIORS = Kind(
     "comparison",
     variables=f"{_COMPARISON}.posteriors:VARIABLES",
     summary="statmech_attn.cli.learning_summary:ESTIMATES",
-    pictures="learning",
+    pictures="learning.order_parameters",
     rows="verdict",
     dimension="estimate",
 )
@@ -40,7 +40,7 @@ EXTENSIVE = Kind(
     "comparison",
     variables=f"{_COMPARISON}.extensive:VARIABLES",
     summary="statmech_attn.cli.extensive_summary:COMPARED",
-    pictures="extensive",
+    pictures="network.extensive",
     rows="verdict",
     dimension="observable",
 )
@@ -48,63 +48,63 @@ HEAD_SCORES = Kind(
     "head-scores",
     variables="statmech_attn.bpkr.scores:VARIABLES",
     summary="statmech_attn.cli.learning_summary:HEAD_SCORES",
-    pictures="head_scores",
+    pictures="learning.head_scores",
     rows="head_score",
 )
 ABLATION = Kind(
     "ablation",
     variables="statmech_attn.bpkr.ablation:VARIABLES",
     summary="statmech_attn.cli.learning_summary:ABLATION",
-    pictures="ablation",
+    pictures="learning.ablation",
     rows="loss_gained",
 )
 RUNNING_LYAPUNOV = Kind(
     "running-lyapunov",
     variables=f"{_RECORDS}:RUNNING_LYAPUNOV",
     summary=f"{_SUMMARY}:BIFURCATION",
-    pictures="lyapunov",
+    pictures="dynamics.lyapunov",
     rows="beta",
 )
 CHAOS_INDICATORS = Kind(
     "chaos-indicators",
     variables=f"{_RECORDS}:CHAOS_INDICATORS",
-    pictures="indicators",
+    pictures="dynamics.indicators",
     rows="beta",
 )
 COVARIANT_VECTORS = Kind(
     "covariant-vectors",
     variables="statmech_attn.dynamics.covariant_vectors:VARIABLES",
-    pictures="covariant_vectors",
+    pictures="dynamics.covariant_vectors",
     rows="covariant_exponent",
 )
 COVARIANT_DIAGRAM = Kind(
     "covariant-diagram",
     variables="statmech_attn.dynamics.covariant_diagram:VARIABLES",
-    pictures="covariant_vectors",
+    pictures="dynamics.covariant_vectors",
     rows="smallest_angle",
 )
 UNSTABLE_CYCLES = Kind(
     "unstable-cycles",
     variables="statmech_attn.dynamics.unstable_cycles:VARIABLES",
-    pictures="unstable_cycles",
+    pictures="dynamics.unstable_cycles",
     rows="cycle",
     padding="point",
 )
 PLANE_BASINS = Kind(
     "plane-basins",
     variables="statmech_attn.dynamics.plane_basins:VARIABLES",
-    pictures="plane_basins",
+    pictures="dynamics.plane_basins",
     rows="basin",
 )
 CAPACITY_SPINS = Kind(
     "capacity-spins",
     variables=f"{_RECORDS}:THRESHOLDS",
-    pictures="extensive",
+    pictures="network.extensive",
     rows="threshold",
 )
 CROSSTALK_SPINS = Kind(
     "crosstalk-spins",
     variables=f"{_RECORDS}:MOTION",
-    pictures="loads",
+    pictures="network.loads",
     rows="motion",
 )

@@ -12,7 +12,10 @@ ORDER_PARAMETER = Kind(
     work=f"{_HERE}.order_parameter:work",
     variables="statmech_attn.bpkr.saddle_points:VARIABLES",
     summary=f"{_SUMMARY}:ORDER_PARAMETERS",
-    pictures="learning several_sets one_shot head_scores",
+    pictures=(
+        "learning.order_parameters learning.several_sets learning.one_shot "
+        "learning.head_scores"
+    ),
     rows="action",
 )
 POSTERIOR = Kind(
@@ -22,7 +25,7 @@ POSTERIOR = Kind(
     work=f"{_HERE}.posterior:work",
     variables="statmech_attn.montecarlo.posteriors:VARIABLES",
     summary=f"{_SUMMARY}:POSTERIOR",
-    pictures="learning several_sets head_scores",
+    pictures="learning.order_parameters learning.several_sets learning.head_scores",
     rows="U_a",
 )
 LEARNING_CURVE = Kind(
@@ -32,7 +35,7 @@ LEARNING_CURVE = Kind(
     work=f"{_HERE}.learning_curve:work",
     variables="statmech_attn.bpkr.learning_curves:VARIABLES",
     summary=f"{_SUMMARY}:LEARNING_CURVE",
-    pictures="learning_curve",
+    pictures="learning.learning_curve",
     rows="error",
 )
 MODEL_SELECTION = Kind(
@@ -42,7 +45,7 @@ MODEL_SELECTION = Kind(
     work=f"{_HERE}.selection:work",
     variables="statmech_attn.bpkr.selection:VARIABLES",
     summary=f"{_SUMMARY}:MODEL_SELECTION",
-    pictures="selection",
+    pictures="learning.selection",
     rows="log_evidence",
 )
 TRAINING = Kind(
@@ -52,7 +55,7 @@ TRAINING = Kind(
     work=f"{_HERE}.training:work",
     variables="statmech_attn.training.networks:VARIABLES",
     summary=f"{_SUMMARY}:TRAINING",
-    pictures="training",
+    pictures="learning.training",
     rows="U_a",
 )
 PRUNING = Kind(
@@ -62,7 +65,7 @@ PRUNING = Kind(
     work=f"{_HERE}.pruning:work",
     variables="statmech_attn.bpkr.pruned_networks:VARIABLES",
     summary=f"{_SUMMARY}:PRUNING",
-    pictures="pruning",
+    pictures="learning.pruning",
     rows="restart",
 )
 HIDDEN_MARKOV = TaskKind(

@@ -12,7 +12,7 @@ TRAJECTORY = Kind(
     batched=True,
     variables="statmech_attn.dmft.trajectories:VARIABLES",
     summary=f"{_SUMMARY}:TRAJECTORY",
-    pictures="trajectory",
+    pictures="network.trajectory",
     rows="beta time",
 )
 RESPONSE = Kind(
@@ -21,7 +21,7 @@ RESPONSE = Kind(
     work=f"{_HERE}.response:work",
     variables="statmech_attn.dmft.responses:VARIABLES",
     summary=f"{_SUMMARY}:RESPONSE",
-    pictures="response",
+    pictures="network.response",
     rows="spectrum",
 )
 BIFURCATION = Kind(
@@ -31,7 +31,7 @@ BIFURCATION = Kind(
     batched=True,
     variables=f"{_HERE}.bifurcation:VARIABLES",
     summary=f"{_SUMMARY}:BIFURCATION",
-    pictures="bifurcation phases sweeps",
+    pictures="dynamics.bifurcation dynamics.phases dynamics.sweeps",
     rows="section_count phase",
 )
 CONTINUATION = Kind(
@@ -40,7 +40,7 @@ CONTINUATION = Kind(
     work=f"{_HERE}.continuation:work",
     variables=f"{_HERE}.continuation:VARIABLES",
     summary=f"{_SUMMARY}:CONTINUATION",
-    pictures="continuation",
+    pictures="dynamics.continuation",
     rows="branch point",
     padding="arclength",
 )
@@ -50,7 +50,7 @@ FINITE_SIZE = Kind(
     work=f"{_HERE}.finite_size:work",
     variables="statmech_attn.montecarlo.finite_size:VARIABLES",
     summary=f"{_SUMMARY}:FINITE_SIZE",
-    pictures="size_scaling",
+    pictures="network.size_scaling",
     rows="beta",
 )
 BASINS = Kind(
@@ -59,7 +59,7 @@ BASINS = Kind(
     work=f"{_HERE}.basins:work",
     variables=f"{_HERE}.basins:VARIABLES",
     summary=f"{_SUMMARY}:BASINS",
-    pictures="basins",
+    pictures="dynamics.basins",
     rows="count",
     padding="count",
 )
@@ -69,6 +69,6 @@ MONTE_CARLO = Kind(
     work=f"{_HERE}.monte_carlo:work",
     batched=True,
     variables="statmech_attn.montecarlo.dataset:VARIABLES",
-    pictures="comparison",
+    pictures="network.comparison",
     rows="n_spins beta time",
 )

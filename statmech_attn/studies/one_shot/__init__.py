@@ -21,7 +21,7 @@ TRAINING = Kind(
     work=f"{_HERE}.training:work",
     variables="statmech_attn.training.one_shot_networks:VARIABLES",
     summary="statmech_attn.cli.learning_summary:NETWORKS",
-    pictures="training_curves",
+    pictures="learning.training_history",
     rows="restart",
     dimension="test_set",
 )

@@ -13,7 +13,7 @@ TRAJECTORY = Kind(
     work=f"{_HERE}.trajectory:work",
     batched=True,
     variables="statmech_attn.dynamics.trajectories:VARIABLES",
-    pictures="systems",
+    pictures="network.systems",
     dimension="observable",
 )
 BIFURCATION = network.BIFURCATION._replace(

@@ -1,0 +1,1 @@
+"""Pictures of maps and flows: diagrams, phases, exponents, basins, continuation."""

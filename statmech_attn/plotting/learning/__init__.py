@@ -1,0 +1,1 @@
+"""Pictures of Bayesian and trained attention: accuracy, order parameters, heads."""

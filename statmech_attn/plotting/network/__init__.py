@@ -1,0 +1,1 @@
+"""Pictures of attention networks with their spins: theory beside simulation."""

@@ -1,0 +1,87 @@
+"""Colours that mean different things are told apart with any colour vision.
+
+Machado, Oliveira, Fernandes, IEEE Trans. Vis. Comput. Graph. 15, 1291 (2009), at full
+severity, on linear light; differences are those of CIE 1976, where 2.3 is just noticed.
+"""
+
+import itertools
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+
+from statmech_attn.plotting.dynamics import continuation
+from statmech_attn.plotting.frame import style
+
+
+VISION = {
+    "normal": np.eye(3),
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+}
+TO_XYZ = [
+    [0.4124564, 0.3575761, 0.1804375],
+    [0.2126729, 0.7151522, 0.0721750],
+    [0.0193339, 0.1191920, 0.9503041],
+]
+CURVES = ("fold", "period_doubling", "neimark_sacker")
+GROUPS = {  # colours, and the least difference of any two
+    "phases": (style.PHASE_COLOURS.values(), 15),
+    "series": (style.SERIES, 15),
+    "attractors and phases": (
+        (*style.ATTRACTOR_COLOURS, *style.PHASE_COLOURS.values()),
+        15,
+    ),
+    "curves of bifurcations": ([continuation.KINDS[kind][0] for kind in CURVES], 15),
+    "samples over the phase ribbon": (
+        (style.DOTS, style.PHASE_COLOURS["chaotic"], style.BLACK),
+        30,
+    ),
+}
+
+
+def lab(colour: str, vision: str) -> np.ndarray:
+    """Lightness and colour as seen, for a white of daylight."""
+    encoded = np.array(to_rgb(colour))
+    light = np.where(
+        encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4
+    )
+    seen = np.clip(VISION[vision] @ light, 0, 1)
+    x = TO_XYZ @ seen / np.sum(TO_XYZ, axis=1)
+    f = np.where(x > 216 / 24389, np.cbrt(x), (24389 / 27 * x + 16) / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def test_the_simulation_takes_red_and_green_together():
+    apart = lambda vision: np.linalg.norm(
+        lab("#D55E00", vision) - lab("#009E73", vision)
+    )
+    assert apart("deuteranopia") < 0.6 * apart("normal")
+
+
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("group", GROUPS)
+def test_colours_of_a_picture_are_told_apart(group, vision):
+    colours, least = GROUPS[group]
+    for one, other in itertools.combinations(colours, 2):
+        apart = np.linalg.norm(lab(one, vision) - lab(other, vision))
+        assert apart > least, f"{one} and {other}: {apart:.1f}"
+
+
+def test_what_has_no_colour_of_its_own_takes_those_of_the_palette():
+    with mpl.rc_context(style.SETTINGS):
+        axis = Figure().subplots()
+        bars = [axis.bar(0, 1).patches[0] for _ in style.SERIES]
+    assert [to_hex(bar.get_facecolor()) for bar in bars] == [
+        colour.lower() for colour in style.SERIES
+    ]
