@@ -26,8 +26,8 @@ from saddle import random_problem
 
 from statmech_attn import batches, dmft, montecarlo
 from statmech_attn.dmft import extensive
-from statmech_attn.dynamics import frames, lyapunov
 from statmech_attn.dynamics.diagrams import Plan, run, Scan
+from statmech_attn.dynamics.exponents import frames, lyapunov
 
 
 CORES = 2

@@ -32,8 +32,8 @@ from statmech_attn.batches import (
     run_all,
     workers,
 )
-from statmech_attn.dynamics import frames, lyapunov
-from statmech_attn.dynamics.diagrams.points import Points
+from statmech_attn.dynamics.diagrams.stages.lanes import Points
+from statmech_attn.dynamics.exponents import frames, lyapunov
 from statmech_attn.montecarlo import simulate
 from statmech_attn.plotting.frame import sheets, style
 

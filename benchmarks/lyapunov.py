@@ -24,9 +24,11 @@ import numpy as np
 
 from statmech_attn import dmft, dynamics
 from statmech_attn.batches import batches, Compiled, lanes_for, run_all, workers
-from statmech_attn.dynamics import frames, lyapunov, phases, TangentSystem
+from statmech_attn.dynamics import TangentSystem
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
-from statmech_attn.dynamics.diagrams.stages import FEW
+from statmech_attn.dynamics.diagrams.stages.stages import FEW
+from statmech_attn.dynamics.exponents import frames, lyapunov
+from statmech_attn.dynamics.motion import phases
 
 
 REPEATS = 5

@@ -29,8 +29,8 @@ from saddle import published_problem
 
 from statmech_attn import bpkr, dmft, dynamics
 from statmech_attn.batches import Compiled, CPU_LANES
-from statmech_attn.dynamics import frames, lyapunov
-from statmech_attn.dynamics.diagrams.points import Points
+from statmech_attn.dynamics.diagrams.stages.lanes import Points
+from statmech_attn.dynamics.exponents import frames, lyapunov
 
 
 ROUNDS = 2

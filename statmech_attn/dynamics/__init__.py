@@ -7,30 +7,39 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.dynamics import (
-        basins as basins,
         continuation as continuation,
-        cycles as cycles,
         diagrams as diagrams,
-        frames as frames,
-        lyapunov as lyapunov,
-        phases as phases,
-        settled_orbits as settled_orbits,
-        timeseries as timeseries,
-        tracing as tracing,
     )
-    from statmech_attn.dynamics.alignment import Alignment as Alignment, gali as gali
-    from statmech_attn.dynamics.attractor_matching import (
+    from statmech_attn.dynamics.along_parameter.attractor_matching import (
         match_attractors as match_attractors,
     )
-    from statmech_attn.dynamics.basin_borders import (
+    from statmech_attn.dynamics.along_parameter.basin_diagram import (
+        BasinDiagram as BasinDiagram,
+    )
+    from statmech_attn.dynamics.along_parameter.basin_variables import (
+        basin_variables as basin_variables,
+    )
+    from statmech_attn.dynamics.along_parameter.covariant_diagram import (
+        CovariantDiagram as CovariantDiagram,
+    )
+    from statmech_attn.dynamics.along_parameter.sweeps import (
+        Hysteresis as Hysteresis,
+        hysteresis as hysteresis,
+        intervals as intervals,
+    )
+    from statmech_attn.dynamics.along_parameter.trajectories import (
+        Trajectories as Trajectories,
+        trajectories as trajectories,
+    )
+    from statmech_attn.dynamics.attractors import (
+        basins as basins,
+        settled_orbits as settled_orbits,
+    )
+    from statmech_attn.dynamics.attractors.basin_borders import (
         basin_entropy as basin_entropy,
         BasinEntropy as BasinEntropy,
     )
-    from statmech_attn.dynamics.basin_diagram import BasinDiagram as BasinDiagram
-    from statmech_attn.dynamics.basin_variables import (
-        basin_variables as basin_variables,
-    )
-    from statmech_attn.dynamics.basins import (
+    from statmech_attn.dynamics.attractors.basins import (
         arrival_rate as arrival_rate,
         Attractors as Attractors,
         distinguish as distinguish,
@@ -38,54 +47,12 @@ if TYPE_CHECKING:
         most_common as most_common,
         wilson as wilson,
     )
-    from statmech_attn.dynamics.classification import (
-        Classification as Classification,
-        classify as classify,
-    )
-    from statmech_attn.dynamics.coordinates import Coordinates as Coordinates
-    from statmech_attn.dynamics.covariant_diagram import (
-        CovariantDiagram as CovariantDiagram,
-    )
-    from statmech_attn.dynamics.covariant_vectors import (
-        covariant_vectors as covariant_vectors,
-        CovariantVectors as CovariantVectors,
-    )
-    from statmech_attn.dynamics.cycles import (
-        cycle_spectrum as cycle_spectrum,
-        CycleSpectrum as CycleSpectrum,
-    )
-    from statmech_attn.dynamics.diagrams.diagram import diagram as diagram
-    from statmech_attn.dynamics.diagrams.point_lists import point_list as point_list
-    from statmech_attn.dynamics.edges import (
+    from statmech_attn.dynamics.attractors.edges import (
         Edge as Edge,
         EDGE_RESULTS as EDGE_RESULTS,
         track_edge as track_edge,
     )
-    from statmech_attn.dynamics.evidence import (
-        ZERO_ONE_RESULTS as ZERO_ONE_RESULTS,
-        zero_one_test as zero_one_test,
-        ZeroOne as ZeroOne,
-    )
-    from statmech_attn.dynamics.finite_time import (
-        finite_time_exponents as finite_time_exponents,
-        FiniteTimeExponents as FiniteTimeExponents,
-    )
-    from statmech_attn.dynamics.flows import (
-        driven_flow as driven_flow,
-        flow as flow,
-        flow_spectrum as flow_spectrum,
-        per_unit_time as per_unit_time,
-    )
-    from statmech_attn.dynamics.layers import (
-        depth_exponents as depth_exponents,
-        DepthExponents as DepthExponents,
-        layered as layered,
-    )
-    from statmech_attn.dynamics.lyapunov import (
-        lyapunov_spectrum as lyapunov_spectrum,
-        Spectrum as Spectrum,
-    )
-    from statmech_attn.dynamics.matching import (
+    from statmech_attn.dynamics.attractors.matching import (
         distances as distances,
         identities as identities,
         match_by_distance as match_by_distance,
@@ -93,70 +60,31 @@ if TYPE_CHECKING:
         resolution as resolution,
         set_distance as set_distance,
     )
-    from statmech_attn.dynamics.observables import (
-        observable_names as observable_names,
-        OBSERVABLES as OBSERVABLES,
+    from statmech_attn.dynamics.attractors.orbit_follower import (
+        Follower as Follower,
+        take as take,
     )
-    from statmech_attn.dynamics.options import (
-        BasinPlan as BasinPlan,
-        Criteria as Criteria,
-        Search as Search,
+    from statmech_attn.dynamics.attractors.plane_basins import (
+        PlaneBasins as PlaneBasins,
     )
-    from statmech_attn.dynamics.orbit_follower import Follower as Follower, take as take
-    from statmech_attn.dynamics.orbits import orbit as orbit
-    from statmech_attn.dynamics.orthonormal import (
-        orthonormalise as orthonormalise,
-        safe_log as safe_log,
-    )
-    from statmech_attn.dynamics.phases import (
-        as_in_paper as as_in_paper,
-        Evidence as Evidence,
-        PHASES as PHASES,
-        REASONS as REASONS,
-    )
-    from statmech_attn.dynamics.plane_basins import PlaneBasins as PlaneBasins
-    from statmech_attn.dynamics.rotation import (
-        curve_rotation as curve_rotation,
-        Rotation as Rotation,
-        rotation_number as rotation_number,
-        ROTATION_RESULTS as ROTATION_RESULTS,
-        series_rotation as series_rotation,
-    )
-    from statmech_attn.dynamics.sections import (
-        Return as Return,
-        RETURN_RESULTS as RETURN_RESULTS,
-        Returns as Returns,
-        returns as returns,
-        section as section,
-    )
-    from statmech_attn.dynamics.settled_orbits import (
+    from statmech_attn.dynamics.attractors.settled_orbits import (
         follow_with as follow_with,
         Orbits as Orbits,
         settle as settle,
     )
-    from statmech_attn.dynamics.spectra import (
-        autocorrelation as autocorrelation,
-        power_spectrum as power_spectrum,
+    from statmech_attn.dynamics.attractors.transients import (
+        escape_rate as escape_rate,
+        escape_times as escape_times,
+        EscapeRate as EscapeRate,
+        Survival as Survival,
+        survival as survival,
     )
-    from statmech_attn.dynamics.starts import (
-        lanes_of as lanes_of,
-        starts_of as starts_of,
+    from statmech_attn.dynamics.blocks.layers import (
+        depth_exponents as depth_exponents,
+        DepthExponents as DepthExponents,
+        layered as layered,
     )
-    from statmech_attn.dynamics.sweeps import (
-        Hysteresis as Hysteresis,
-        hysteresis as hysteresis,
-        intervals as intervals,
-    )
-    from statmech_attn.dynamics.systems import (
-        Linearised as Linearised,
-        System as System,
-        TangentSystem as TangentSystem,
-    )
-    from statmech_attn.dynamics.trajectories import (
-        Trajectories as Trajectories,
-        trajectories as trajectories,
-    )
-    from statmech_attn.dynamics.transformers import (
+    from statmech_attn.dynamics.blocks.transformers import (
         growth_shares as growth_shares,
         GrowthShares as GrowthShares,
         layer_norm as layer_norm,
@@ -165,12 +93,97 @@ if TYPE_CHECKING:
         soft_feedback as soft_feedback,
         transformer_block as transformer_block,
     )
-    from statmech_attn.dynamics.transients import (
-        escape_rate as escape_rate,
-        escape_times as escape_times,
-        EscapeRate as EscapeRate,
-        Survival as Survival,
-        survival as survival,
+    from statmech_attn.dynamics.diagrams.diagram import diagram as diagram
+    from statmech_attn.dynamics.diagrams.point_lists import point_list as point_list
+    from statmech_attn.dynamics.exponents import (
+        cycles as cycles,
+        frames as frames,
+        lyapunov as lyapunov,
+    )
+    from statmech_attn.dynamics.exponents.alignment import (
+        Alignment as Alignment,
+        gali as gali,
+    )
+    from statmech_attn.dynamics.exponents.covariant_vectors import (
+        covariant_vectors as covariant_vectors,
+        CovariantVectors as CovariantVectors,
+    )
+    from statmech_attn.dynamics.exponents.cycles import (
+        cycle_spectrum as cycle_spectrum,
+        CycleSpectrum as CycleSpectrum,
+    )
+    from statmech_attn.dynamics.exponents.finite_time import (
+        finite_time_exponents as finite_time_exponents,
+        FiniteTimeExponents as FiniteTimeExponents,
+    )
+    from statmech_attn.dynamics.exponents.lyapunov import (
+        lyapunov_spectrum as lyapunov_spectrum,
+        Spectrum as Spectrum,
+    )
+    from statmech_attn.dynamics.maps import tracing as tracing
+    from statmech_attn.dynamics.maps.coordinates import Coordinates as Coordinates
+    from statmech_attn.dynamics.maps.flows import (
+        driven_flow as driven_flow,
+        flow as flow,
+        flow_spectrum as flow_spectrum,
+        per_unit_time as per_unit_time,
+    )
+    from statmech_attn.dynamics.maps.observables import (
+        observable_names as observable_names,
+        OBSERVABLES as OBSERVABLES,
+    )
+    from statmech_attn.dynamics.maps.orbits import orbit as orbit
+    from statmech_attn.dynamics.maps.orthonormal import (
+        orthonormalise as orthonormalise,
+        safe_log as safe_log,
+    )
+    from statmech_attn.dynamics.maps.sections import (
+        Return as Return,
+        RETURN_RESULTS as RETURN_RESULTS,
+        Returns as Returns,
+        returns as returns,
+        section as section,
+    )
+    from statmech_attn.dynamics.maps.starts import (
+        lanes_of as lanes_of,
+        starts_of as starts_of,
+    )
+    from statmech_attn.dynamics.maps.systems import (
+        Linearised as Linearised,
+        System as System,
+        TangentSystem as TangentSystem,
+    )
+    from statmech_attn.dynamics.motion import phases as phases, timeseries as timeseries
+    from statmech_attn.dynamics.motion.chaos_tests import (
+        ZERO_ONE_RESULTS as ZERO_ONE_RESULTS,
+        zero_one_test as zero_one_test,
+        ZeroOne as ZeroOne,
+    )
+    from statmech_attn.dynamics.motion.classification import (
+        Classification as Classification,
+        classify as classify,
+    )
+    from statmech_attn.dynamics.motion.phases import (
+        as_in_paper as as_in_paper,
+        Evidence as Evidence,
+        PHASES as PHASES,
+        REASONS as REASONS,
+    )
+    from statmech_attn.dynamics.motion.rotation import (
+        curve_rotation as curve_rotation,
+        Rotation as Rotation,
+        rotation_number as rotation_number,
+        ROTATION_RESULTS as ROTATION_RESULTS,
+        series_rotation as series_rotation,
+    )
+    from statmech_attn.dynamics.motion.spectra import (
+        autocorrelation as autocorrelation,
+        power_spectrum as power_spectrum,
+    )
+    from statmech_attn.dynamics.options import (
+        BasinPlan as BasinPlan,
+        Criteria as Criteria,
+        Search as Search,
     )
     from statmech_attn.dynamics.unstable_cycles import (
         CYCLE_RESULTS as CYCLE_RESULTS,

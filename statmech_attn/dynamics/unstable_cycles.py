@@ -34,13 +34,13 @@ from scipy.spatial import KDTree
 
 from statmech_attn import presentation
 from statmech_attn.batches import batches, require_double
-from statmech_attn.dynamics import cycles
-from statmech_attn.dynamics.finite_exponents import finite_exponents
-from statmech_attn.dynamics.frames import start_frame
-from statmech_attn.dynamics.lyapunov import frame_size
-from statmech_attn.dynamics.orbits import orbit
-from statmech_attn.dynamics.systems import as_system, System, TangentSystem
-from statmech_attn.dynamics.tracing import untraced
+from statmech_attn.dynamics.exponents import cycles
+from statmech_attn.dynamics.exponents.finite_exponents import finite_exponents
+from statmech_attn.dynamics.exponents.frames import start_frame
+from statmech_attn.dynamics.exponents.lyapunov import frame_size
+from statmech_attn.dynamics.maps.orbits import orbit
+from statmech_attn.dynamics.maps.systems import as_system, System, TangentSystem
+from statmech_attn.dynamics.maps.tracing import untraced
 from statmech_attn.labels import STEP, Variable, Variables, Words
 from statmech_attn.options import Count, require_least, WholeNumber
 

@@ -17,8 +17,9 @@ import pytest
 
 from statmech_attn import dmft
 from statmech_attn.batches import Compiled, limited
-from statmech_attn.dynamics import classification, PHASES
+from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
+from statmech_attn.dynamics.motion import classification
 
 
 BETAS = np.array([2.8, 1.262, 1.4])  # a cycle, a torus, chaos

@@ -19,7 +19,7 @@ from statmech_attn.bpkr import saddle
 from statmech_attn.dmft import extensive
 from statmech_attn.dmft.extensive import effective_process
 from statmech_attn.dynamics.diagrams import Plan, Points, Scan
-from statmech_attn.dynamics.diagrams.sections import empty, taken
+from statmech_attn.dynamics.diagrams.stages.recorded_sections import empty, taken
 from statmech_attn.montecarlo import (
     extensive as extensive_spins,
     run_blocks,

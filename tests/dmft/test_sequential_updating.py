@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics, montecarlo, statistics
-from statmech_attn.dynamics.finite_exponents import finite_exponents
+from statmech_attn.dynamics.exponents.finite_exponents import finite_exponents
 
 
 FILE = dmft.load("poclopez-pe2")

@@ -20,7 +20,7 @@ from statmech_attn.dynamics import (
     ZERO_ONE_RESULTS,
     zero_one_test,
 )
-from statmech_attn.dynamics.frames import completed
+from statmech_attn.dynamics.exponents.frames import completed
 from statmech_attn.validation import systems
 
 

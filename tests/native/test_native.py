@@ -9,8 +9,9 @@ import pytest
 
 from statmech_attn import dmft, dynamics, native, storage
 from statmech_attn.batches import Compiled, Stage
-from statmech_attn.dynamics import frames, System
-from statmech_attn.dynamics.diagrams.points import Points
+from statmech_attn.dynamics import System
+from statmech_attn.dynamics.diagrams.stages.lanes import Points
+from statmech_attn.dynamics.exponents import frames
 from statmech_attn.dynamics.options import Plan, WITHOUT_SECTION
 from statmech_attn.native import machine_code
 

@@ -14,7 +14,8 @@ from jax.extend.core import jaxprs_in_params
 
 from statmech_attn import dmft, studies
 from statmech_attn.dmft import extensive
-from statmech_attn.dynamics import driven_flow, flow, frames, section, System
+from statmech_attn.dynamics import driven_flow, flow, section, System
+from statmech_attn.dynamics.exponents import frames
 from statmech_attn.studies.systems.studied_system import of_system
 from statmech_attn.validation import systems
 

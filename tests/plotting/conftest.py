@@ -12,10 +12,12 @@ from statmech_attn.dynamics import (
     UnstableCycles,
     wilson,
 )
+from statmech_attn.dynamics.along_parameter.covariant_diagram import (
+    covariant_diagram_variables,
+)
+from statmech_attn.dynamics.along_parameter.sweeps import intervals
 from statmech_attn.dynamics.continuation import KINDS
-from statmech_attn.dynamics.covariant_diagram import covariant_diagram_variables
 from statmech_attn.dynamics.diagrams.refinement import Grid
-from statmech_attn.dynamics.sweeps import intervals
 from statmech_attn.labels import Variable, Variables
 
 

@@ -12,8 +12,8 @@ from statmech_attn.dmft import extensive
 from statmech_attn.dmft.responses import Responses
 from statmech_attn.dmft.trajectories import along_beta, NetworkTrajectories
 from statmech_attn.dynamics import continuation, diagrams, Linearised, System
-from statmech_attn.dynamics.starts import start_of_each
-from statmech_attn.dynamics.trajectories import Trajectories
+from statmech_attn.dynamics.along_parameter.trajectories import Trajectories
+from statmech_attn.dynamics.maps.starts import start_of_each
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import finite_size, posteriors, simulation_grid
 from statmech_attn.tasks.image_sets import ImageSets

@@ -20,7 +20,7 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 from statmech_attn import batches, dmft
-from statmech_attn.dynamics.orbit_follower import Follower, Search
+from statmech_attn.dynamics.attractors.orbit_follower import Follower, Search
 from statmech_attn.dynamics import System
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
 

@@ -17,7 +17,7 @@ import pytest
 import statmech_attn
 from statmech_attn import dynamics
 from statmech_attn.dynamics import diagrams, Linearised, System
-from statmech_attn.dynamics.starts import start_of_each
+from statmech_attn.dynamics.maps.starts import start_of_each
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import Silent
 from statmech_attn.scan.fingerprints import described, fingerprint

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from statmech_attn.batches import programs, runtime, seconds_of, Stage, workers
-from statmech_attn.dynamics.diagrams.batch_times import shares_of_parts
+from statmech_attn.dynamics.diagrams.stages.batch_times import shares_of_parts
 from statmech_attn.scan import forecast
 from statmech_attn.scan.forecast import Forecast, WRITING
 from statmech_attn.scan.work import Pilot

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import plotting, scan, storage, studies
-from statmech_attn.dynamics.orbit_follower import NARROW
+from statmech_attn.dynamics.attractors.orbit_follower import NARROW
 from statmech_attn.storage import StorageError
 from statmech_attn.studies.files import spec
 

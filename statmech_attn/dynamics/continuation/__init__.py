@@ -16,11 +16,28 @@ if TYPE_CHECKING:
         locate as locate,
         Located as Located,
     )
-    from statmech_attn.dynamics.continuation.bifurcation_diagram import (
+    from statmech_attn.dynamics.continuation.bifurcation_diagram.branches import (
+        DiagramBranch as DiagramBranch,
+    )
+    from statmech_attn.dynamics.continuation.bifurcation_diagram.curves import (
+        DiagramCurve as DiagramCurve,
+    )
+    from statmech_attn.dynamics.continuation.bifurcation_diagram.diagram import (
         BifurcationDiagram as BifurcationDiagram,
         diagram as diagram,
         DiagramPlan as DiagramPlan,
         POINT_OF_CYCLE as POINT_OF_CYCLE,
+    )
+    from statmech_attn.dynamics.continuation.bifurcation_diagram.labels import (
+        diagram_variables as diagram_variables,
+    )
+    from statmech_attn.dynamics.continuation.bifurcation_diagram.saved_points import (
+        at_point as at_point,
+        Start as Start,
+    )
+    from statmech_attn.dynamics.continuation.bifurcation_diagram.turns import (
+        Turns as Turns,
+        turns_of as turns_of,
     )
     from statmech_attn.dynamics.continuation.branch_switching import (
         cascade as cascade,
@@ -32,35 +49,9 @@ if TYPE_CHECKING:
         follow_cycle as follow_cycle,
         Solution as Solution,
     )
-    from statmech_attn.dynamics.continuation.codimension_two import (
-        CODIMENSION_TWO as CODIMENSION_TWO,
-    )
-    from statmech_attn.dynamics.continuation.critical_curves import (
-        CodimensionTwo as CodimensionTwo,
-        critical_curve as critical_curve,
-        CriticalCurve as CriticalCurve,
-        CriticalPoint as CriticalPoint,
-        CURVE_RESULTS as CURVE_RESULTS,
-    )
     from statmech_attn.dynamics.continuation.cycles import (
         Cycle as Cycle,
         find_cycle as find_cycle,
-    )
-    from statmech_attn.dynamics.continuation.diagram_branches import (
-        DiagramBranch as DiagramBranch,
-    )
-    from statmech_attn.dynamics.continuation.diagram_curves import (
-        DiagramCurve as DiagramCurve,
-    )
-    from statmech_attn.dynamics.continuation.diagram_file import (
-        diagram_variables as diagram_variables,
-    )
-    from statmech_attn.dynamics.continuation.extended_systems import (
-        CRITICAL as CRITICAL,
-    )
-    from statmech_attn.dynamics.continuation.long_curves import (
-        long_critical_curve as long_critical_curve,
-        LongCriticalCurve as LongCriticalCurve,
     )
     from statmech_attn.dynamics.continuation.long_cycles import (
         find_long_cycle as find_long_cycle,
@@ -79,10 +70,6 @@ if TYPE_CHECKING:
         NOT_CONVERGED as NOT_CONVERGED,
         RESULTS as RESULTS,
     )
-    from statmech_attn.dynamics.continuation.saved_points import (
-        at_point as at_point,
-        Start as Start,
-    )
     from statmech_attn.dynamics.continuation.sensitivity import (
         multipliers_at as multipliers_at,
         orbit as orbit,
@@ -91,9 +78,22 @@ if TYPE_CHECKING:
         KINDS as KINDS,
         SpecialPoint as SpecialPoint,
     )
-    from statmech_attn.dynamics.continuation.stroboscopic_map import (
-        Turns as Turns,
-        turns_of as turns_of,
+    from statmech_attn.dynamics.continuation.two_parameters.codimension_two import (
+        CODIMENSION_TWO as CODIMENSION_TWO,
+    )
+    from statmech_attn.dynamics.continuation.two_parameters.critical_curves import (
+        CodimensionTwo as CodimensionTwo,
+        critical_curve as critical_curve,
+        CriticalCurve as CriticalCurve,
+        CriticalPoint as CriticalPoint,
+        CURVE_RESULTS as CURVE_RESULTS,
+    )
+    from statmech_attn.dynamics.continuation.two_parameters.extended_systems import (
+        CRITICAL as CRITICAL,
+    )
+    from statmech_attn.dynamics.continuation.two_parameters.long_curves import (
+        long_critical_curve as long_critical_curve,
+        LongCriticalCurve as LongCriticalCurve,
     )
     from statmech_attn.dynamics.options import Settings as Settings
 

@@ -19,8 +19,8 @@ from statmech_attn.dynamics.continuation.results import (
     NOT_CONVERGED,
     RESULTS,
 )
-from statmech_attn.dynamics.cycles import HIDDEN
-from statmech_attn.dynamics.frames import EPS
+from statmech_attn.dynamics.exponents.cycles import HIDDEN
+from statmech_attn.dynamics.exponents.frames import EPS
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.labels import Variable
 

@@ -41,11 +41,11 @@ from statmech_attn.dynamics.continuation.multiple_shooting import (
 )
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CONVERGED, RESULTS
-from statmech_attn.dynamics.cycles import cycle_spectrum, ROUNDS
-from statmech_attn.dynamics.finite_exponents import finite_exponents
-from statmech_attn.dynamics.frames import EPS
+from statmech_attn.dynamics.exponents.cycles import cycle_spectrum, ROUNDS
+from statmech_attn.dynamics.exponents.finite_exponents import finite_exponents
+from statmech_attn.dynamics.exponents.frames import EPS
+from statmech_attn.dynamics.maps.systems import System
 from statmech_attn.dynamics.options import Settings
-from statmech_attn.dynamics.systems import System
 from statmech_attn.labels import Variable
 from statmech_attn.options import Interval, Numbers, Positive, WholeNumber
 

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn.arguments import checks
 from statmech_attn.batches import require_double
-from statmech_attn.dynamics.systems import as_system, shape_of_step, System
+from statmech_attn.dynamics.maps.systems import as_system, shape_of_step, System
 from statmech_attn.options import Count, Limits
 
 

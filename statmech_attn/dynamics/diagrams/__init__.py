@@ -6,18 +6,17 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.dynamics.diagrams import doubtful_verdicts as doubtful_verdicts
+    from statmech_attn.dynamics.along_parameter.hysteresis import (
+        compare_sweeps as compare_sweeps,
+    )
     from statmech_attn.dynamics.diagrams.axes import (
         Axes as Axes,
         axes_of as axes_of,
         on_device as on_device,
         one_axis_of as one_axis_of,
     )
-    from statmech_attn.dynamics.diagrams.classes import (
-        CLASSES as CLASSES,
-        classes as classes,
-        disagreement as disagreement,
-        UNDECIDED as UNDECIDED,
+    from statmech_attn.dynamics.diagrams.confirmation import (
+        doubtful_verdicts as doubtful_verdicts,
     )
     from statmech_attn.dynamics.diagrams.diagram_variables import (
         INDEX as INDEX,
@@ -30,21 +29,10 @@ if TYPE_CHECKING:
         listed_parameters as listed_parameters,
         rotation_text as rotation_text,
     )
-    from statmech_attn.dynamics.diagrams.hysteresis import (
-        compare_sweeps as compare_sweeps,
-    )
-    from statmech_attn.dynamics.diagrams.outcomes import (
-        Outcome as Outcome,
-        run as run,
-    )
     from statmech_attn.dynamics.diagrams.point_lists import (
         listed as listed,
         point_list as point_list,
         read_points as read_points,
-    )
-    from statmech_attn.dynamics.diagrams.points import (
-        Points as Points,
-        Verdicts as Verdicts,
     )
     from statmech_attn.dynamics.diagrams.refinement import (
         Cells as Cells,
@@ -53,13 +41,27 @@ if TYPE_CHECKING:
         refine_axis as refine_axis,
     )
     from statmech_attn.dynamics.diagrams.rows import Diagram as Diagram
-    from statmech_attn.dynamics.diagrams.stages import (
+    from statmech_attn.dynamics.diagrams.stages.lanes import (
+        Points as Points,
+        Verdicts as Verdicts,
+    )
+    from statmech_attn.dynamics.diagrams.stages.outcomes import (
+        Outcome as Outcome,
+        run as run,
+    )
+    from statmech_attn.dynamics.diagrams.stages.stages import (
         Scan as Scan,
         SEGMENT as SEGMENT,
     )
     from statmech_attn.dynamics.diagrams.work import (
         diagram_work as diagram_work,
         GridWork as GridWork,
+    )
+    from statmech_attn.dynamics.motion.classes import (
+        CLASSES as CLASSES,
+        classes as classes,
+        disagreement as disagreement,
+        UNDECIDED as UNDECIDED,
     )
     from statmech_attn.dynamics.options import (
         Confirm as Confirm,

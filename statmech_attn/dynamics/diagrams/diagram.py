@@ -16,10 +16,10 @@ from statmech_attn.dynamics.diagrams.axes import Axes, axes_of
 from statmech_attn.dynamics.diagrams.diagram_variables import variables
 from statmech_attn.dynamics.diagrams.rows import Diagram
 from statmech_attn.dynamics.diagrams.work import diagram_work
+from statmech_attn.dynamics.maps.starts import start_of_each
+from statmech_attn.dynamics.maps.systems import as_system, System
+from statmech_attn.dynamics.maps.tracing import untraced
 from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
-from statmech_attn.dynamics.starts import start_of_each
-from statmech_attn.dynamics.systems import as_system, System
-from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.options import WholeNumber
 from statmech_attn.reporting import Reporter, Silent
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from statmech_attn.dynamics import cycles
-from statmech_attn.dynamics.phases import PHASES, REASONS
+from statmech_attn.dynamics.exponents import cycles
+from statmech_attn.dynamics.motion.phases import PHASES, REASONS
 from statmech_attn.labels import STEP, Variable, Variables, words
 from statmech_attn.scan import FAILURE
 

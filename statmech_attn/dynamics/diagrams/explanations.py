@@ -7,10 +7,10 @@ the halves and quarters of the window, and the sentence says nothing of them.
 import numpy as np
 import xarray as xr
 
-from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams.diagram_variables import INDEX
-from statmech_attn.dynamics.explanations import Verdict, why
-from statmech_attn.dynamics.phases import PHASES, REASONS
+from statmech_attn.dynamics.motion import phases
+from statmech_attn.dynamics.motion.explanations import Verdict, why
+from statmech_attn.dynamics.motion.phases import PHASES, REASONS
 from statmech_attn.labels import counted, unit_of
 from statmech_attn.presentation import quantity
 

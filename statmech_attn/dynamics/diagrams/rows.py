@@ -12,12 +12,12 @@ from jaxtyping import PyTree
 from statmech_attn.batches import Compiler
 from statmech_attn.dynamics.diagrams.axes import Axes
 from statmech_attn.dynamics.diagrams.diagram_variables import ROWS
-from statmech_attn.dynamics.diagrams.outcomes import Outcome
-from statmech_attn.dynamics.diagrams.points import Verdicts
 from statmech_attn.dynamics.diagrams.refinement import Grid
-from statmech_attn.dynamics.diagrams.stages import irreversible
+from statmech_attn.dynamics.diagrams.stages.lanes import Verdicts
+from statmech_attn.dynamics.diagrams.stages.outcomes import Outcome
+from statmech_attn.dynamics.diagrams.stages.stages import irreversible
+from statmech_attn.dynamics.maps.systems import System
 from statmech_attn.dynamics.options import Confirm, Plan
-from statmech_attn.dynamics.systems import System
 from statmech_attn.labels import Variables
 from statmech_attn.scan import Arrays, Assembled, FAILURE
 from statmech_attn.storage import Column

@@ -25,16 +25,12 @@ from statmech_attn.batches import (
     require_native,
     stored_compiler,
 )
-from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams.axes import Axes
-from statmech_attn.dynamics.diagrams.batch_times import batch_times, Times
-from statmech_attn.dynamics.diagrams.confirmation_rounds import (
+from statmech_attn.dynamics.diagrams.confirmation.rounds import (
     ConfirmationRounds,
     ends,
     REPEATS,
 )
-from statmech_attn.dynamics.diagrams.outcomes import Outcome, run
-from statmech_attn.dynamics.diagrams.points import Points, Verdicts
 from statmech_attn.dynamics.diagrams.refinement import Cells, Grid
 from statmech_attn.dynamics.diagrams.rows import (
     assembled,
@@ -46,9 +42,13 @@ from statmech_attn.dynamics.diagrams.rows import (
     tree_of,
     tree_rows,
 )
-from statmech_attn.dynamics.diagrams.stages import fitted, Scan
+from statmech_attn.dynamics.diagrams.stages.batch_times import batch_times, Times
+from statmech_attn.dynamics.diagrams.stages.lanes import Points, Verdicts
+from statmech_attn.dynamics.diagrams.stages.outcomes import Outcome, run
+from statmech_attn.dynamics.diagrams.stages.stages import fitted, Scan
+from statmech_attn.dynamics.motion import phases
+from statmech_attn.dynamics.motion.phases import PHASES
 from statmech_attn.dynamics.options import Plan
-from statmech_attn.dynamics.phases import PHASES
 from statmech_attn.options import Count
 from statmech_attn.scan import (
     Arrays,

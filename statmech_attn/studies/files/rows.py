@@ -16,7 +16,7 @@ DIAGRAM = Kind(
 )
 HYSTERESIS = Kind(
     "hysteresis",
-    variables="statmech_attn.dynamics.diagrams.hysteresis:VARIABLES",
+    variables="statmech_attn.dynamics.along_parameter.hysteresis:VARIABLES",
     summary=f"{_SUMMARY}:HYSTERESIS",
     pictures="dynamics.basins",
     rows="number",
@@ -73,13 +73,13 @@ CHAOS_INDICATORS = Kind(
 )
 COVARIANT_VECTORS = Kind(
     "covariant-vectors",
-    variables="statmech_attn.dynamics.covariant_vectors:VARIABLES",
+    variables="statmech_attn.dynamics.exponents.covariant_vectors:VARIABLES",
     pictures="dynamics.covariant_vectors",
     rows="covariant_exponent",
 )
 COVARIANT_DIAGRAM = Kind(
     "covariant-diagram",
-    variables="statmech_attn.dynamics.covariant_diagram:VARIABLES",
+    variables="statmech_attn.dynamics.along_parameter.covariant_diagram:VARIABLES",
     pictures="dynamics.covariant_vectors",
     rows="smallest_angle",
 )
@@ -92,7 +92,7 @@ UNSTABLE_CYCLES = Kind(
 )
 PLANE_BASINS = Kind(
     "plane-basins",
-    variables="statmech_attn.dynamics.plane_basins:VARIABLES",
+    variables="statmech_attn.dynamics.attractors.plane_basins:VARIABLES",
     pictures="dynamics.plane_basins",
     rows="basin",
 )

@@ -12,7 +12,7 @@ TRAJECTORY = Kind(
     table=f"{_HERE}.tables:SystemTrajectoryStudy",
     work=f"{_HERE}.trajectory:work",
     batched=True,
-    variables="statmech_attn.dynamics.trajectories:VARIABLES",
+    variables="statmech_attn.dynamics.along_parameter.trajectories:VARIABLES",
     pictures="network.systems",
     dimension="observable",
 )

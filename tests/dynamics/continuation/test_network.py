@@ -15,7 +15,7 @@ from statmech_attn.dynamics.continuation import (
     orbit,
     Problem,
 )
-from statmech_attn.dynamics.lyapunov import window_weights
+from statmech_attn.dynamics.exponents.lyapunov import window_weights
 
 
 FIRST_INSTABILITY = 1.2434445478150  # measured here; confirmed by the tests below

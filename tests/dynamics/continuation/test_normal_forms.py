@@ -22,7 +22,7 @@ from statmech_attn.dynamics.continuation import (
     Settings,
 )
 from statmech_attn.dynamics.continuation.augmented_systems import DOUBLING, Located
-from statmech_attn.dynamics.lyapunov import window_weights
+from statmech_attn.dynamics.exponents.lyapunov import window_weights
 from statmech_attn.validation.families import delayed_logistic, henon, logistic
 
 

@@ -1,0 +1,1 @@
+"""What is computed at every value of a parameter: basins, sweeps, trajectories."""

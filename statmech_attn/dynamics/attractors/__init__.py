@@ -1,0 +1,1 @@
+"""Where orbits end: attractors, their basins and borders, lifetimes of transients."""

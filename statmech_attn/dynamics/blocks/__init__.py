@@ -1,0 +1,1 @@
+"""Transformer blocks as maps of their tokens, or layer after layer."""

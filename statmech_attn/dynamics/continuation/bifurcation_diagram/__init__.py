@@ -1,0 +1,1 @@
+"""Branches and critical curves that grow from one another, as one file."""

@@ -1,0 +1,1 @@
+"""Curves on which a cycle is critical, and their codimension-two points."""

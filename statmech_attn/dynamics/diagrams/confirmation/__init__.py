@@ -1,0 +1,1 @@
+"""The second look of a scan: longer orbits where a verdict is in doubt."""

@@ -1,0 +1,1 @@
+"""What a batch of points goes through: orbits, windows, verdicts, samples."""

@@ -1,0 +1,1 @@
+"""Lyapunov exponents: how fast neighbouring orbits part, and along which vectors."""

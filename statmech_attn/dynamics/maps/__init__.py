@@ -1,0 +1,1 @@
+"""Maps and flows that are iterated, their tangents, sections and starts."""

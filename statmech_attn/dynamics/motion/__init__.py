@@ -1,0 +1,1 @@
+"""What kind of motion an orbit is: phases, tests for chaos, rotation numbers."""

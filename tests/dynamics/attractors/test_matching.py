@@ -1,0 +1,92 @@
+"""Which set goes on as which: pitchfork, doubling, fold; sweeps with hysteresis."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn.dynamics import (
+    hysteresis,
+    identities,
+    match_by_distance,
+    match_by_flow,
+    Search,
+    set_distance,
+)
+from statmech_attn.dynamics.along_parameter.sweeps import intervals
+from statmech_attn.dynamics.attractors.basins import most_common
+from statmech_attn.dynamics.attractors.matching import resolution
+
+
+def test_the_distance_of_shifted_and_nested_sets():
+    line = np.arange(10.0)[:, None]
+    assert set_distance(line, line) == 0
+    assert set_distance(line, line + 0.3) == pytest.approx(0.3)
+    assert set_distance(line, line[::-1]) == 0
+    # A part is near the whole, the whole is not near its part.
+    assert set_distance(line, line[:1]) == pytest.approx(4.5)
+    assert set_distance(line[:1], line) == pytest.approx(4.5)
+    # The third neighbour is at 2 inside, at 3 from an end, at 2 from the one beside it.
+    assert resolution(line) == pytest.approx((8 * 2 + 2 * 3) / 10)
+
+
+def test_flow_to_none_of_the_sets_starts_a_new_one():
+    between = np.array([[0.1, 0.2], [0.3, 0.05]])
+    assert match_by_flow(np.array([1, -1]), between).tolist() == [-1, 0]
+    assert match_by_flow(np.array([1, 1]), between).tolist() == [-1, 1]
+    assert most_common(np.array([-1, -1])) == -1
+    assert match_by_distance(between, 0.06).tolist() == [-1, 1]
+    # 0.01 + 2 is more than 1 + 0.99, but neither 2 nor 1 is a match.
+    certain = np.array([[0.01, 1.0], [0.99, 2.0]])
+    assert match_by_distance(certain, 0.1).tolist() == [0, -1]
+    assert match_by_distance(certain).tolist() == [1, 0]
+    assert match_by_distance(np.zeros((0, 2))).tolist() == [-1, -1]
+    parents = [np.array([-1]), np.array([-1, 0]), np.array([0]), np.array([], int)]
+    assert [x.tolist() for x in identities(parents)] == [[0], [1, 0], [1], []]
+
+
+def test_hysteresis_of_the_cubic_map_ends_at_its_folds():
+    """Two fixed points between r = -2/sqrt(27) and 2/sqrt(27)."""
+    step = lambda x, r: x + 0.1 * (r + x - x**3)
+    values = np.linspace(-0.6, 0.6, 61)
+    found = hysteresis(step, jnp.array(-1.0), values[::-1], search=Search(record=128))
+    fold = 2 / np.sqrt(27)
+    ((before, first, last, after),) = found.interval
+    assert before < -fold < first and last < fold < after
+    np.testing.assert_array_equal(found.values, values)
+    inside = np.abs(values) < fold
+    np.testing.assert_array_equal(found.differ, inside)
+    assert (found.up.points[inside, 0, 0] < 0).all()
+    assert (found.down.points[inside, 0, 0] > 0).all()
+
+
+@pytest.mark.slow
+def test_where_one_attractor_lives_the_sweeps_agree():
+    """The logistic map through its cascade and chaos: no hysteresis."""
+    step = lambda x, r: r * x * (1 - x)
+    values = np.array([2.8, 3.2, 3.5, 3.7, 3.9])
+    found = hysteresis(step, jnp.array(0.4), values, search=Search(20_000, record=512))
+    assert not found.differ.any() and found.interval.shape == (0, 4)
+
+
+def test_a_sweep_goes_on_from_the_last_state_that_did_not_diverge():
+    """x^2 - 1 + r: bounded from r = -1 to 1.25; above it, nothing to follow."""
+    step = lambda x, r: x**2 - 1 + r
+    found = hysteresis(step, jnp.array(0.0), [0.2, 0.9, 1.5], search=Search(record=128))
+    assert np.isnan(found.distance[2]) and not found.differ.any()
+    assert found.down.period[:2].tolist() == found.up.period[:2].tolist() == [2, 1]
+
+
+def test_intervals_at_the_ends_are_open():
+    differ = np.array([True, False, True, True])
+    expected = [[np.nan, 0, 0, 1], [1, 2, 3, np.nan]]
+    np.testing.assert_array_equal(intervals(np.arange(4.0), differ), expected)
+
+
+def test_a_sweep_of_one_value_is_refused():
+    with pytest.raises(ValueError, match=r"at least two, all finite; got \[0\.5\]"):
+        hysteresis(lambda x, r: r * x, jnp.array(1.0), [0.5])
+
+
+def test_a_sweep_over_a_value_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match="values must be finite; got .*nan"):
+        hysteresis(lambda x, r: r * x, jnp.array(1.0), [0.0, np.nan, 0.5])
