@@ -16,7 +16,7 @@ import numpy as np
 import statmech_attn
 from statmech_attn import bpkr
 from statmech_attn.batches import compilations
-from statmech_attn.bpkr import training_sets
+from statmech_attn.bpkr.grids import training_sets
 from statmech_attn.tasks import hidden_markov
 
 

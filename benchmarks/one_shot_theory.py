@@ -17,7 +17,7 @@ from attended import timed
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import saddle_points
-from statmech_attn.bpkr.points import alignment_and_scores
+from statmech_attn.bpkr.grids.points import alignment_and_scores
 from statmech_attn.studies.one_shot import examples
 from statmech_attn.studies.one_shot.examples import Drawn
 from statmech_attn.tasks.one_shot import Examples, Setting

@@ -23,7 +23,7 @@ from scipy.stats import chi2
 
 import statmech_attn
 from statmech_attn import bpkr, comparison, dmft, dynamics, montecarlo, statistics
-from statmech_attn.bpkr.ablation import Mean
+from statmech_attn.bpkr.heads.ablation import Mean
 from statmech_attn.dmft import extensive
 from statmech_attn.dynamics import continuation
 

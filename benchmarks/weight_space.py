@@ -149,7 +149,7 @@ def exact_rate(sample) -> float:
 def langevin_bias() -> None:
     from statmech_attn.bpkr import Problem
     from statmech_attn.montecarlo import sample_weights, weight_space
-    from statmech_attn.montecarlo.langevin import stiffness
+    from statmech_attn.montecarlo.posterior_samples.langevin import stiffness
     from statmech_attn.reporting import Silent
     from statmech_attn.statistics import summary
 

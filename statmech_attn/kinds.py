@@ -334,9 +334,14 @@ SAMPLERS = Rows(
     _by_name(
         SamplerKind("order-parameter", "", adapts=True, momenta=True),
         SamplerKind(
-            "weights", "statmech_attn.montecarlo.nuts:nuts", adapts=True, momenta=True
+            "weights",
+            "statmech_attn.montecarlo.posterior_samples.nuts:nuts",
+            adapts=True,
+            momenta=True,
         ),
-        SamplerKind("langevin", "statmech_attn.montecarlo.langevin:langevin"),
+        SamplerKind(
+            "langevin", "statmech_attn.montecarlo.posterior_samples.langevin:langevin"
+        ),
     ),
 )
 

@@ -92,7 +92,7 @@ ALLOWED = {
 
 # What writes files without `storage.replaced`, each with its reason.
 WRITERS = {
-    "cli/progress.py": "appends to a log",
+    "cli/terminal/progress.py": "appends to a log",
     "explore/pictures.py": "draws into memory",
     "explore/private_files.py": "makes files of mode 0600 where none was",
     "explore/pyramid.py": "its caller puts the file into place",

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import statmech_attn
 from statmech_attn import bpkr, dmft, dynamics, plotting
-from statmech_attn.bpkr import attention_weights, training_sets
+from statmech_attn.bpkr import attention_weights
+from statmech_attn.bpkr.grids import training_sets
 from statmech_attn.cli import app
 from statmech_attn.dynamics.continuation import Problem
 

@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
-from statmech_attn.bpkr.scores import VARIABLES as SCORES
+from statmech_attn.bpkr.heads.scores import VARIABLES as SCORES
 from statmech_attn.dynamics.diagrams import VARIABLES
 from statmech_attn.labels import Variable, Variables
 

@@ -14,7 +14,7 @@ DOCS = ROOT / "docs"
 # Pages whose Python runs in tests of their own, or cannot run here.
 ELSEWHERE = {
     "clusters": "begins a cluster of PBS",
-    "data": "tests/bpkr/test_attention_weights.py",
+    "data": "tests/bpkr/attention/test_attention_weights.py",
     "images": "a test of its own below, which needs the image data",
     "indicators": "tests/dynamics/test_worked_examples.py",
     "networks": "tests/dynamics/test_worked_examples.py",

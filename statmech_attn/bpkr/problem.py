@@ -34,10 +34,14 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from statmech_attn import presentation
 from statmech_attn.arguments import checks
 from statmech_attn.batches import require_double
-from statmech_attn.bpkr import compression, prior
-from statmech_attn.bpkr.activations import Kernels
-from statmech_attn.bpkr.checked_arrays import check_test, checked_inputs, checked_labels
-from statmech_attn.bpkr.kernel_forms import (
+from statmech_attn.bpkr.posed import compression, prior
+from statmech_attn.bpkr.posed.activations import Kernels
+from statmech_attn.bpkr.posed.checked_arrays import (
+    check_test,
+    checked_inputs,
+    checked_labels,
+)
+from statmech_attn.bpkr.posed.kernel_forms import (
     choose_form,
     CrossInputs,
     fitting_operator,
@@ -48,8 +52,8 @@ from statmech_attn.bpkr.kernel_forms import (
     PathFactors,
     PathKernels,
 )
-from statmech_attn.bpkr.kernels import prefactor
-from statmech_attn.bpkr.quantities import (
+from statmech_attn.bpkr.posed.kernels import prefactor
+from statmech_attn.bpkr.posed.quantities import (
     heuristic_row,
     TEMPERATURE_OF_ONE,
     WIDTHS_OF_ONE,
@@ -59,12 +63,12 @@ from statmech_attn.options import Count, NotNegative, NotNegatives, Numbers, Pos
 
 
 if TYPE_CHECKING:
-    from statmech_attn.bpkr.corrections import Corrected
-    from statmech_attn.bpkr.minima import Minima
-    from statmech_attn.bpkr.newton import NewtonSolver
-    from statmech_attn.bpkr.predictor import Theory
-    from statmech_attn.bpkr.solution import Solution
-    from statmech_attn.bpkr.wishart import Draws, Law
+    from statmech_attn.bpkr.posed.newton import NewtonSolver
+    from statmech_attn.bpkr.theory.corrections import Corrected
+    from statmech_attn.bpkr.theory.minima import Minima
+    from statmech_attn.bpkr.theory.predictor import Theory
+    from statmech_attn.bpkr.theory.solution import Solution
+    from statmech_attn.bpkr.theory.wishart import Draws, Law
 
 
 Inputs = Float[Array, "_Q _N_0 _Pi"] | Kernels
@@ -490,7 +494,7 @@ class Problem(eqx.Module):
             U: order parameters (U_1, ..., U_L).
             U_a: order parameter of the readout.
         """
-        from statmech_attn.bpkr.action import action
+        from statmech_attn.bpkr.theory.action import action
 
         return action(self, U, U_a)
 
@@ -518,7 +522,7 @@ class Problem(eqx.Module):
             >>> first.reason, second.reason
             ('converged', 'converged')
         """
-        from statmech_attn.bpkr.saddle import solve
+        from statmech_attn.bpkr.theory.saddle import solve
 
         return solve(self, start, solver)
 
@@ -549,7 +553,7 @@ class Problem(eqx.Module):
             >>> jnp.array([[s.U_a for s in row] for row in rows]).shape
             (2, 3)
         """
-        from statmech_attn.bpkr.saddle import sweep
+        from statmech_attn.bpkr.theory.saddle import sweep
 
         return sweep(self, widths, temperatures, solver)
 
@@ -585,7 +589,7 @@ class Problem(eqx.Module):
             >>> problem.multi_start(jax.random.key(0), starts=3).counts
             [4]
         """
-        from statmech_attn.bpkr.minima import multi_start
+        from statmech_attn.bpkr.theory.minima import multi_start
 
         return multi_start(self, key, starts, spread, tolerance, solver)
 
@@ -608,7 +612,7 @@ class Problem(eqx.Module):
             >>> round(float(problem.theory(jnp.eye(1)).predict(xi).mean[0]), 12)
             0.5
         """
-        from statmech_attn.bpkr.predictor import theory
+        from statmech_attn.bpkr.theory.predictor import theory
 
         return theory(self, self.solve() if U is None else U)
 
@@ -623,8 +627,8 @@ class Problem(eqx.Module):
             >>> round(float(problem.gaussian_process().mean(xi)[0]), 12)
             0.25
         """
-        from statmech_attn.bpkr.action import gaussian_process_limit
-        from statmech_attn.bpkr.predictor import theory
+        from statmech_attn.bpkr.theory.action import gaussian_process_limit
+        from statmech_attn.bpkr.theory.predictor import theory
 
         U, _ = gaussian_process_limit(
             self.heads, self.variances, self.outputs, skip=self.skip
@@ -652,7 +656,7 @@ class Problem(eqx.Module):
             >>> round(float(better.U[0][0, 0]), 6)  # no information: the prior mean
             1.0
         """
-        from statmech_attn.bpkr.corrections import corrections
+        from statmech_attn.bpkr.theory.corrections import corrections
 
         return corrections(self, solution)
 
@@ -669,7 +673,7 @@ class Problem(eqx.Module):
         Raises:
             ValueError: as `corrections`.
         """
-        from statmech_attn.bpkr.corrections import evidence_correction
+        from statmech_attn.bpkr.theory.corrections import evidence_correction
 
         return evidence_correction(self, solution)
 
@@ -688,7 +692,7 @@ class Problem(eqx.Module):
             >>> problem.law().dimension
             14
         """
-        from statmech_attn.bpkr.wishart import law
+        from statmech_attn.bpkr.theory.wishart import law
 
         return law(self)
 
@@ -709,6 +713,6 @@ class Problem(eqx.Module):
             >>> draws.U[0].shape, draws.predict(xi).mean.shape
             ((2, 100, 1, 1), (1,))
         """
-        from statmech_attn.bpkr.wishart import sample
+        from statmech_attn.bpkr.theory.wishart import sample
 
         return sample(key, self.law(), **options)

@@ -17,8 +17,9 @@ import typer
 from typer.core import TyperGroup
 
 from statmech_attn import __version__
-from statmech_attn.cli import errors, exploring, resources, results, runs, scoring
-from statmech_attn.cli.terminal import (
+from statmech_attn.cli.commands import exploring, resources, results, runs, scoring
+from statmech_attn.cli.terminal import errors
+from statmech_attn.cli.terminal.screen import (
     err,
     nobody_reads,
     quiet_when_closed,

@@ -7,6 +7,12 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.dmft import extensive as extensive
+    from statmech_attn.dmft.along_beta.responses import Responses as Responses
+    from statmech_attn.dmft.along_beta.trajectories import (
+        along_beta as along_beta,
+        NetworkTrajectories as NetworkTrajectories,
+        trajectories as trajectories,
+    )
     from statmech_attn.dmft.continuous_time import (
         continuous as continuous,
         history as history,
@@ -17,31 +23,12 @@ if TYPE_CHECKING:
         even_correlations as even_correlations,
         from_correlations as from_correlations,
     )
-    from statmech_attn.dmft.critical import (
-        critical_fluctuations as critical_fluctuations,
-        CriticalFluctuations as CriticalFluctuations,
-    )
-    from statmech_attn.dmft.fluctuations import (
-        linear_noise as linear_noise,
-        NoiseBand as NoiseBand,
-        predictability_horizon as predictability_horizon,
-        SCORE_LIMIT as SCORE_LIMIT,
-    )
     from statmech_attn.dmft.initial_states import (
         from_checkpoint as from_checkpoint,
         from_random as from_random,
         from_row as from_row,
         from_token as from_token,
         from_window as from_window,
-    )
-    from statmech_attn.dmft.irreversibility import (
-        entropy_production as entropy_production,
-        ENTROPY_UNIT as ENTROPY_UNIT,
-        EntropyProduction as EntropyProduction,
-        no_past as no_past,
-        Past as Past,
-        PRODUCTION as PRODUCTION,
-        read_token as read_token,
     )
     from statmech_attn.dmft.mean_field import (
         advance as advance,
@@ -72,6 +59,29 @@ if TYPE_CHECKING:
         token_overlaps as token_overlaps,
         window as window,
     )
+    from statmech_attn.dmft.noise.critical import (
+        critical_fluctuations as critical_fluctuations,
+        CriticalFluctuations as CriticalFluctuations,
+    )
+    from statmech_attn.dmft.noise.fluctuations import (
+        linear_noise as linear_noise,
+        NoiseBand as NoiseBand,
+        predictability_horizon as predictability_horizon,
+        SCORE_LIMIT as SCORE_LIMIT,
+    )
+    from statmech_attn.dmft.noise.irreversibility import (
+        entropy_production as entropy_production,
+        ENTROPY_UNIT as ENTROPY_UNIT,
+        EntropyProduction as EntropyProduction,
+        no_past as no_past,
+        Past as Past,
+        PRODUCTION as PRODUCTION,
+        read_token as read_token,
+    )
+    from statmech_attn.dmft.noise.response import (
+        Response as Response,
+        response as response,
+    )
     from statmech_attn.dmft.patterns import (
         cycle as cycle,
         from_matrices as from_matrices,
@@ -85,11 +95,6 @@ if TYPE_CHECKING:
         save as save,
         site_classes as site_classes,
     )
-    from statmech_attn.dmft.response import (
-        Response as Response,
-        response as response,
-    )
-    from statmech_attn.dmft.responses import Responses as Responses
     from statmech_attn.dmft.sequential_updating import (
         sequential as sequential,
         stretched as stretched,
@@ -101,11 +106,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dmft.system import system as system
     from statmech_attn.dmft.tangent import TangentMap as TangentMap
-    from statmech_attn.dmft.trajectories import (
-        along_beta as along_beta,
-        NetworkTrajectories as NetworkTrajectories,
-        trajectories as trajectories,
-    )
 
 
 lazy.attach(__name__)

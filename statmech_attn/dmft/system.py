@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from statmech_attn.batches import WRITTEN_OUT
-from statmech_attn.dmft.irreversibility import block_averages
 from statmech_attn.dmft.mean_field import next_token, semantic_overlaps, step
 from statmech_attn.dmft.network import clock_period, Network, Parameters, State
+from statmech_attn.dmft.noise.irreversibility import block_averages
 from statmech_attn.dmft.tangent import TangentMap
 from statmech_attn.dynamics import System
 from statmech_attn.options import Share

@@ -8,10 +8,11 @@ import pytest
 from scipy import stats
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import saddle, wishart
-from statmech_attn.bpkr.action import order_parameters_of
+from statmech_attn.bpkr import wishart
+from statmech_attn.bpkr.theory import saddle
+from statmech_attn.bpkr.theory.action import order_parameters_of
 from statmech_attn.montecarlo import weight_space
-from statmech_attn.montecarlo.weight_sampling import sample_weights
+from statmech_attn.montecarlo.posterior_samples.weight_sampling import sample_weights
 from statmech_attn.reporting import Silent
 
 

@@ -10,8 +10,8 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
-from statmech_attn.cli import progress
-from statmech_attn.cli.terminal import Terminal
+from statmech_attn.cli.terminal import progress
+from statmech_attn.cli.terminal.screen import Terminal
 
 
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "paper_figs" / "results"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import storage
-from statmech_attn.cli.progress import Lines
+from statmech_attn.cli.terminal.progress import Lines
 
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import xarray as xr
 
 from statmech_attn import comparison, dmft, montecarlo
 from statmech_attn.comparison.irreversibility import rate_differences, VERDICTS
-from statmech_attn.dmft.irreversibility import rates
+from statmech_attn.dmft.noise.irreversibility import rates
 
 
 def spins(net, patterns, params, start, n_spins, steps, transient, key=0, **how):

@@ -8,7 +8,7 @@ import xarray as xr
 from rich.console import Console
 
 from statmech_attn import layout, plotting
-from statmech_attn.cli.summary import print_summary
+from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.comparison import compare, least_spins, VERDICTS
 from statmech_attn.comparison.trajectories import smallest_spread
 

@@ -15,17 +15,17 @@ import pytest
 
 from statmech_attn import bpkr, dmft, dynamics, montecarlo
 from statmech_attn.batches import Compiled
-from statmech_attn.bpkr import saddle
+from statmech_attn.bpkr.theory import saddle
 from statmech_attn.dmft import extensive
 from statmech_attn.dmft.extensive import effective_process
 from statmech_attn.dynamics.diagrams import Plan, Points, Scan
 from statmech_attn.dynamics.diagrams.stages.recorded_sections import empty, taken
-from statmech_attn.montecarlo import (
+from statmech_attn.montecarlo import weight_space
+from statmech_attn.montecarlo.finite_networks import (
     extensive as extensive_spins,
     run_blocks,
-    weight_sampling,
-    weight_space,
 )
+from statmech_attn.montecarlo.posterior_samples import weight_sampling
 from statmech_attn.training import Descent, Trainer
 
 

@@ -8,7 +8,7 @@ import xarray as xr
 from statmech_attn import dmft
 from statmech_attn.comparison import compare, VERDICTS
 from statmech_attn.dmft import network_digest
-from statmech_attn.dmft.fluctuations import linear_noise, OBSERVABLES
+from statmech_attn.dmft.noise.fluctuations import linear_noise, OBSERVABLES
 from statmech_attn.montecarlo import monte_carlo_dataset, simulate
 from statmech_attn.storage.schema import validate
 

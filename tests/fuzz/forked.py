@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-import statmech_attn.cli.dynamics_summary
 import statmech_attn.cli.main
-import statmech_attn.cli.summary
+import statmech_attn.cli.texts.dynamics_summary
+import statmech_attn.cli.texts.summary
 from statmech_attn.scan import jobs
 from statmech_attn.scan.signals import Unfinished
 

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from statmech_attn import plotting, storage
-from statmech_attn.cli import app, figures, results
+from statmech_attn.cli import app
+from statmech_attn.cli.commands import figures, results
 
 
 def refined() -> xr.Dataset:

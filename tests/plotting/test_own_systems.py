@@ -10,7 +10,7 @@ from matplotlib.collections import QuadMesh
 from rich.console import Console
 
 from statmech_attn import plotting
-from statmech_attn.cli.summary import print_summary
+from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.dynamics import diagram, PHASES, System
 from statmech_attn.dynamics.diagrams import Plan
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from statmech_attn import bpkr, dmft, dynamics, montecarlo
 from statmech_attn.dmft import extensive
-from statmech_attn.dmft.responses import Responses
-from statmech_attn.dmft.trajectories import along_beta, NetworkTrajectories
+from statmech_attn.dmft.along_beta.responses import Responses
+from statmech_attn.dmft.along_beta.trajectories import along_beta, NetworkTrajectories
 from statmech_attn.dynamics import continuation, diagrams, Linearised, System
 from statmech_attn.dynamics.along_parameter.trajectories import Trajectories
 from statmech_attn.dynamics.maps.starts import start_of_each
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.montecarlo import finite_size, posteriors, simulation_grid
+from statmech_attn.montecarlo import posteriors
+from statmech_attn.montecarlo.finite_networks import finite_size, simulation_grid
 from statmech_attn.tasks.image_sets import ImageSets
 from statmech_attn.tasks.images import ImageClasses, Split
 from statmech_attn.tasks.one_shot import Setting

@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 
 import statmech_attn.cli.main
-import statmech_attn.cli.summary
+import statmech_attn.cli.texts.summary
 from statmech_attn import batches, kinds, scan, storage, studies
 from statmech_attn.scan import claims
 from statmech_attn.scan.work import Assembled, Pilot

@@ -8,7 +8,8 @@ import pytest
 
 from statmech_attn import dmft, studies
 from statmech_attn.batches import runtime
-from statmech_attn.montecarlo import run_blocks, simulate
+from statmech_attn.montecarlo import simulate
+from statmech_attn.montecarlo.finite_networks import run_blocks
 from statmech_attn.reporting import Silent
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.results import Memory

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import bpkr, layout, storage
-from statmech_attn.cli.summary import print_summary
+from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.montecarlo import posteriors, Sampling
 from statmech_attn.training import Descent, networks
 

@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from statmech_attn import validation
-from statmech_attn.cli import app, validation as report
+from statmech_attn.cli import app
+from statmech_attn.cli.texts import validation as report
 from statmech_attn.statistics.agreement import threshold
 from statmech_attn.validation import (
     bifurcations,

@@ -6,8 +6,6 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.dmft.extensive import points as points
-    from statmech_attn.dmft.extensive.capacities import Capacities as Capacities
     from statmech_attn.dmft.extensive.closed_recursion import closed as closed
     from statmech_attn.dmft.extensive.effective_process import (
         POPULATION as POPULATION,
@@ -27,6 +25,16 @@ if TYPE_CHECKING:
         system as system,
         system_start as system_start,
     )
+    from statmech_attn.dmft.extensive.grids import points as points
+    from statmech_attn.dmft.extensive.grids.capacities import Capacities as Capacities
+    from statmech_attn.dmft.extensive.grids.options import (
+        Recall as Recall,
+        Retrieval as Retrieval,
+        SolvedRecall as SolvedRecall,
+    )
+    from statmech_attn.dmft.extensive.grids.order_parameters import (
+        OrderParameters as OrderParameters,
+    )
     from statmech_attn.dmft.extensive.loaded_network import (
         loaded_network as loaded_network,
         LoadedNetwork as LoadedNetwork,
@@ -35,14 +43,6 @@ if TYPE_CHECKING:
         moving as moving,
         moving_capacity as moving_capacity,
         MovingState as MovingState,
-    )
-    from statmech_attn.dmft.extensive.options import (
-        Recall as Recall,
-        Retrieval as Retrieval,
-        SolvedRecall as SolvedRecall,
-    )
-    from statmech_attn.dmft.extensive.order_parameters import (
-        OrderParameters as OrderParameters,
     )
     from statmech_attn.dmft.extensive.results import (
         Trajectory as Trajectory,

@@ -5,7 +5,7 @@ from statmech_attn.kinds import Kind
 
 _RECORDS = "statmech_attn.studies.files.records"
 _COMPARISON = "statmech_attn.comparison"
-_SUMMARY = "statmech_attn.cli.dynamics_summary"
+_SUMMARY = "statmech_attn.cli.texts.dynamics_summary"
 
 DIAGRAM = Kind(
     "diagram",
@@ -31,7 +31,7 @@ TRAJECTORIES = Kind(
 POSTERIORS = Kind(
     "comparison",
     variables=f"{_COMPARISON}.posteriors:VARIABLES",
-    summary="statmech_attn.cli.learning_summary:ESTIMATES",
+    summary="statmech_attn.cli.texts.learning_summary:ESTIMATES",
     pictures="learning.order_parameters",
     rows="verdict",
     dimension="estimate",
@@ -39,22 +39,22 @@ POSTERIORS = Kind(
 EXTENSIVE = Kind(
     "comparison",
     variables=f"{_COMPARISON}.extensive:VARIABLES",
-    summary="statmech_attn.cli.extensive_summary:COMPARED",
+    summary="statmech_attn.cli.texts.extensive_summary:COMPARED",
     pictures="network.extensive",
     rows="verdict",
     dimension="observable",
 )
 HEAD_SCORES = Kind(
     "head-scores",
-    variables="statmech_attn.bpkr.scores:VARIABLES",
-    summary="statmech_attn.cli.learning_summary:HEAD_SCORES",
+    variables="statmech_attn.bpkr.heads.scores:VARIABLES",
+    summary="statmech_attn.cli.texts.learning_summary:HEAD_SCORES",
     pictures="learning.head_scores",
     rows="head_score",
 )
 ABLATION = Kind(
     "ablation",
-    variables="statmech_attn.bpkr.ablation:VARIABLES",
-    summary="statmech_attn.cli.learning_summary:ABLATION",
+    variables="statmech_attn.bpkr.heads.ablation:VARIABLES",
+    summary="statmech_attn.cli.texts.learning_summary:ABLATION",
     pictures="learning.ablation",
     rows="loss_gained",
 )

@@ -3,14 +3,14 @@
 from statmech_attn.kinds import EVERY, Kind, TaskKind
 
 
-_HERE, _SUMMARY = __name__, "statmech_attn.cli.learning_summary"
+_HERE, _SUMMARY = __name__, "statmech_attn.cli.texts.learning_summary"
 
 ORDER_PARAMETER = Kind(
     "order-parameter",
     task=EVERY,
     table=f"{_HERE}.tables:OrderParameterStudy",
     work=f"{_HERE}.order_parameter:work",
-    variables="statmech_attn.bpkr.saddle_points:VARIABLES",
+    variables="statmech_attn.bpkr.grids.saddle_points:VARIABLES",
     summary=f"{_SUMMARY}:ORDER_PARAMETERS",
     pictures=(
         "learning.order_parameters learning.several_sets learning.one_shot "
@@ -23,7 +23,7 @@ POSTERIOR = Kind(
     task=EVERY,
     table=f"{_HERE}.tables:PosteriorStudy",
     work=f"{_HERE}.posterior:work",
-    variables="statmech_attn.montecarlo.posteriors:VARIABLES",
+    variables="statmech_attn.montecarlo.posterior_samples.posteriors:VARIABLES",
     summary=f"{_SUMMARY}:POSTERIOR",
     pictures="learning.order_parameters learning.several_sets learning.head_scores",
     rows="U_a",
@@ -33,7 +33,7 @@ LEARNING_CURVE = Kind(
     task=EVERY,
     table=f"{_HERE}.learning_curve_table:LearningCurveStudy",
     work=f"{_HERE}.learning_curve:work",
-    variables="statmech_attn.bpkr.learning_curves:VARIABLES",
+    variables="statmech_attn.bpkr.grids.learning_curves:VARIABLES",
     summary=f"{_SUMMARY}:LEARNING_CURVE",
     pictures="learning.learning_curve",
     rows="error",
@@ -43,7 +43,7 @@ MODEL_SELECTION = Kind(
     task=EVERY,
     table=f"{_HERE}.selection_table:ModelSelectionStudy",
     work=f"{_HERE}.selection:work",
-    variables="statmech_attn.bpkr.selection:VARIABLES",
+    variables="statmech_attn.bpkr.grids.selection:VARIABLES",
     summary=f"{_SUMMARY}:MODEL_SELECTION",
     pictures="learning.selection",
     rows="log_evidence",
@@ -63,7 +63,7 @@ PRUNING = Kind(
     task=EVERY,
     table=f"{_HERE}.pruning_table:LearnedPruningStudy",
     work=f"{_HERE}.pruning:work",
-    variables="statmech_attn.bpkr.pruned_networks:VARIABLES",
+    variables="statmech_attn.bpkr.grids.pruned_networks:VARIABLES",
     summary=f"{_SUMMARY}:PRUNING",
     pictures="learning.pruning",
     rows="restart",

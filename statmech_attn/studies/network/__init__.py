@@ -3,14 +3,14 @@
 from statmech_attn.kinds import Kind
 
 
-_HERE, _SUMMARY = __name__, "statmech_attn.cli.dynamics_summary"
+_HERE, _SUMMARY = __name__, "statmech_attn.cli.texts.dynamics_summary"
 
 TRAJECTORY = Kind(
     "trajectory",
     table=f"{_HERE}.tables:TrajectoryStudy",
     work=f"{_HERE}.trajectory:work",
     batched=True,
-    variables="statmech_attn.dmft.trajectories:VARIABLES",
+    variables="statmech_attn.dmft.along_beta.trajectories:VARIABLES",
     summary=f"{_SUMMARY}:TRAJECTORY",
     pictures="network.trajectory",
     rows="beta time",
@@ -19,7 +19,7 @@ RESPONSE = Kind(
     "response",
     table=f"{_HERE}.tables:ResponseStudy",
     work=f"{_HERE}.response:work",
-    variables="statmech_attn.dmft.responses:VARIABLES",
+    variables="statmech_attn.dmft.along_beta.responses:VARIABLES",
     summary=f"{_SUMMARY}:RESPONSE",
     pictures="network.response",
     rows="spectrum",
@@ -48,7 +48,7 @@ FINITE_SIZE = Kind(
     "finite-size",
     table=f"{_HERE}.finite_size_table:FiniteSizeStudy",
     work=f"{_HERE}.finite_size:work",
-    variables="statmech_attn.montecarlo.finite_size:VARIABLES",
+    variables="statmech_attn.montecarlo.finite_networks.finite_size:VARIABLES",
     summary=f"{_SUMMARY}:FINITE_SIZE",
     pictures="network.size_scaling",
     rows="beta",
@@ -68,7 +68,7 @@ MONTE_CARLO = Kind(
     table=f"{_HERE}.tables:MonteCarloStudy",
     work=f"{_HERE}.monte_carlo:work",
     batched=True,
-    variables="statmech_attn.montecarlo.dataset:VARIABLES",
+    variables="statmech_attn.montecarlo.finite_networks.dataset:VARIABLES",
     pictures="network.comparison",
     rows="n_spins beta time",
 )

@@ -14,7 +14,7 @@ from statmech_attn.dynamics.exponents.cycles import go_round, spectra, whole_per
 from statmech_attn.dynamics.exponents.frames import completed, turn
 
 
-EXACT = json.loads((Path(__file__).parents[1] / "dmft/floquet.json").read_text())
+EXACT = json.loads((Path(__file__).parents[2] / "dmft/floquet.json").read_text())
 K = 6
 
 

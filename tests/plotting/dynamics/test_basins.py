@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 from rich.console import Console
 
 from statmech_attn import plotting
-from statmech_attn.cli.summary import print_summary
+from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.dynamics import BasinDiagram, BasinPlan, Search
 from statmech_attn.dynamics.along_parameter.sweeps import intervals
 from statmech_attn.plotting.frame import style

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
 from statmech_attn import layout, plotting, storage
-from statmech_attn.cli import summary
+from statmech_attn.cli.texts import summary
 from statmech_attn.plotting.frame import style
 from tests.plotting.frame.test_drawing import EXPECTED
 

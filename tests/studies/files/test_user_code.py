@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from statmech_attn import kinds, studies
-from statmech_attn.cli import app, errors
+from statmech_attn.cli import app
+from statmech_attn.cli.terminal import errors
 from statmech_attn.studies.files import user_code
 
 

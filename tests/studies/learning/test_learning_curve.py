@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import storage, studies
-from statmech_attn.cli.summary import print_summary
+from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.presentation import quantity
 from statmech_attn.studies.learning import learning_curve, tasks
 from statmech_attn.tasks import arrays

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import plotting, storage, studies
-from statmech_attn.cli.summary import print_summary
+from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.studies.learning import selection, tasks
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from statmech_attn import plotting, storage, studies
 from statmech_attn.bpkr import chosen_temperature as choice
-from statmech_attn.cli.summary import print_summary
+from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.explore.files import File
 from statmech_attn.explore.sheets import sheet_of
 from statmech_attn.explore.solving import Solving

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr, storage, studies
-from statmech_attn.bpkr import saddle
+from statmech_attn.bpkr.theory import saddle
 from statmech_attn.studies.learning import tasks
 from statmech_attn.tasks import hidden_markov
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import dmft, dynamics, storage, studies
-from statmech_attn.cli.summary import print_summary
+from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.studies.files import spec
 
 

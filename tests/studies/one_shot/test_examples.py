@@ -12,8 +12,8 @@ from rich.console import Console
 from statmech_attn import bpkr, plotting, storage, studies
 from statmech_attn.batches import rng
 from statmech_attn.bpkr import chosen_temperature as choice, saddle_points
-from statmech_attn.cli.summary import print_summary
-from statmech_attn.cli.tables import with_error
+from statmech_attn.cli.texts.summary import print_summary
+from statmech_attn.cli.texts.tables import with_error
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.studies.learning import tasks
 from statmech_attn.studies.one_shot import examples as one_shot_studies

@@ -15,8 +15,8 @@ from rich.console import Console
 
 from statmech_attn import bpkr, plotting, storage, studies
 from statmech_attn.batches import rng
-from statmech_attn.bpkr.pruned_networks import EXACT_LAW, RANDOM_ORDERS
-from statmech_attn.cli.summary import print_summary
+from statmech_attn.bpkr.grids.pruned_networks import EXACT_LAW, RANDOM_ORDERS
+from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.studies.one_shot import examples
 from statmech_attn.studies.one_shot.tables import ONE_SHOT_PRESETS, OneShotTrainingStudy

@@ -1,0 +1,1 @@
+"""Attention of fixed heads, given or drawn, and networks with given weights."""

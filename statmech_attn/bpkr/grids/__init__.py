@@ -1,0 +1,1 @@
+"""Learning problems over widths, temperatures and numbers of examples."""

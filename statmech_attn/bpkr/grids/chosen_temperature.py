@@ -1,0 +1,164 @@
+r"""The temperature of each width, chosen by accuracy, and accuracies with their errors.
+
+Examples say by which of their test sets (`Learning.choices`).  Two choices stand side
+by side: by the accuracy on a validation set, which no other test example enters, where
+there is one, and the published one, by the accuracy on the very examples that are then
+reported.  Among equals the lowest temperature is taken.
+A choice at an end of its grid says so, since a better one may lie beyond.
+
+    right                  (width, temperature, test_set, answer)   1 or 0, and NaN
+                           beyond the examples of a set that has fewer than others
+    accuracy_sets          (width, temperature, test_set)   a
+    its error              binomial, of Q examples of a set, drawn anew from the same
+                           source (`statistics.share_error`)
+    chosen_at_end          (width, choice)   the lowest or highest of all temperatures
+    accuracy_gain          (width, choice, test_set)   over the limit of large widths
+    its error              of the difference on the same Q examples: smaller, since most
+                           of them both get right or both get wrong
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from statmech_attn.bpkr.posed.quantities import ACCURACY_SETS
+from statmech_attn.labels import Variable, Variables
+from statmech_attn.statistics import paired_error, share_error
+
+
+VARIABLES = Variables(
+    ACCURACY_SETS.over("width test_set"),
+    Variable(
+        "accuracy_sets_gp", "test_set", "accuracy on a test set in the GP limit", "1",
+        "accuracy", "_stderr", note="binomial error",
+    ),
+    Variable(
+        "chosen_temperature", "width choice", "temperature with the highest accuracy",
+        "1", "T", group="chosen",
+    ),
+    Variable(
+        "chosen_temperature_gp", "choice",
+        "temperature with the highest accuracy in the GP limit", "1", "T",
+        group="chosen",
+    ),
+    Variable(
+        "chosen_at_end", "width choice",
+        "True: the chosen temperature is an end of the grid, and a better one may lie "
+        "beyond", "1", "end",
+    ),
+    Variable(
+        "chosen_at_end_gp", "choice",
+        "True: the temperature chosen in the GP limit is an end of the grid", "1",
+        "end",
+    ),
+    Variable(
+        "accuracy_chosen", "width choice test_set",
+        "accuracy at the chosen temperature", "1", "accuracy", "_stderr",
+        group="chosen", note="binomial error",
+    ),
+    Variable(
+        "accuracy_chosen_gp", "choice test_set",
+        "accuracy in the GP limit at the chosen temperature", "1", "accuracy",
+        "_stderr", group="chosen", note="binomial error",
+    ),
+    Variable(
+        "accuracy_gain", "width choice test_set",
+        "accuracy less that in the GP limit", "1", "Δ accuracy", "_stderr",
+        group="chosen",
+        note="each at its own chosen temperature; error of the difference on the same "
+        "examples",
+    ),
+)  # fmt: skip
+
+
+def variables(
+    right: Float[np.ndarray, "W T S Q"],
+    right_gp: Float[np.ndarray, "T S Q"],
+    temperatures: Sequence[float],
+    sets: Mapping[str, int],
+    choices: Mapping[str, str],
+) -> dict[str, Any]:
+    """Accuracies and errors, chosen temperatures, and the gain over the limit.
+
+    Args:
+        right, right_gp: whether an example is answered rightly, 1 or 0, by networks and
+            by their limit; NaN where that is not known, and beyond the examples of a
+            set.
+        temperatures: of the grid.
+        sets: number of examples of every test set, by name.
+        choices: name of the set that chooses, by the name of the choice.
+    """
+    result: dict[str, Any] = {}
+    best, counts = {}, [*sets.values()]
+    for ending, axes, answers in (("", ("width",), right), ("_gp", (), right_gp)):
+        dims, where = (*axes, "temperature", "test_set"), (*axes, "choice", "test_set")
+        chosen, best[ending] = choose(answers, temperatures, sets, choices)
+        accuracy, at_best = shares(answers, counts), shares(best[ending], counts)
+        result |= {
+            f"accuracy_sets{ending}": (dims, accuracy),
+            f"accuracy_sets{ending}_stderr": (dims, share_error(accuracy, counts)),
+            f"chosen_temperature{ending}": ((*axes, "choice"), chosen),
+            f"chosen_at_end{ending}": (
+                (*axes, "choice"),
+                np.isin(chosen, [min(temperatures), max(temperatures)]),
+            ),
+            f"accuracy_chosen{ending}": (where, at_best),
+            f"accuracy_chosen{ending}_stderr": (where, share_error(at_best, counts)),
+        }
+    gain = best[""] - best["_gp"]
+    errors = [
+        paired_error(gain[..., place, :count]) for place, count in enumerate(counts)
+    ]
+    dims = "width", "choice", "test_set"
+    return result | {
+        "accuracy_gain": (dims, shares(gain, counts)),
+        "accuracy_gain_stderr": (dims, np.stack(errors, -1)),
+    }
+
+
+def choose(
+    right: Float[np.ndarray, "*W T S Q"],
+    temperatures: Sequence[float],
+    sets: Mapping[str, int],
+    choices: Mapping[str, str],
+) -> tuple[Float[np.ndarray, "*W C"], Float[np.ndarray, "*W C S Q"]]:
+    """Temperature and answers by each choice; NaN where no temperature has any.
+
+    Args:
+        right, temperatures, sets, choices: as in `variables`.
+
+    Example:
+        >>> import numpy as np
+        >>> right = np.array([[[1, 0], [1, 0]], [[1, 1], [0, 0]]], float)  # T, S, Q
+        >>> choices = {"validation": "seen", "published": "test"}
+        >>> choose(right, [0.1, 1.0], {"seen": 2, "test": 2}, choices)[0].tolist()
+        [1.0, 0.1]
+    """
+    chosen, chosen_at, names = [], [], [*sets]
+    for name in choices.values():
+        by = right[..., names.index(name), : sets[name]].mean(-1)
+        best = np.where(np.isnan(by), -np.inf, by).argmax(-1)
+        resolved = np.isfinite(by).any(-1)
+        chosen.append(np.where(resolved, np.asarray(temperatures)[best], np.nan))
+        index = best[..., None, None, None]
+        chosen_at.append(np.take_along_axis(right, index, -3)[..., 0, :, :])
+    return np.stack(chosen, -1), np.stack(chosen_at, -3)
+
+
+def shares(
+    answers: Float[np.ndarray, "*W S Q"], counts: Sequence[int]
+) -> Float[np.ndarray, "*W S"]:
+    """Means over the examples of every test set, which may have fewer than Q.
+
+    Args:
+        answers: 1 or 0 of every example.
+        counts: numbers of examples.
+
+    Example:
+        >>> shares(np.array([[1.0, 0.0], [1.0, np.nan]]), [2, 1]).tolist()
+        [0.5, 1.0]
+    """
+    means = [answers[..., place, :count].mean(-1) for place, count in enumerate(counts)]
+    return np.stack(means, -1)

@@ -1,0 +1,1 @@
+"""Which heads matter: scores, pruning, ablation, and how far they agree."""

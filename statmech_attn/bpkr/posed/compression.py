@@ -1,0 +1,373 @@
+r"""More examples than the rank of the kernel (docs/theory/bpkr.md, section 2).
+
+With Q an orthonormal basis of what the inputs of all paths span, $X_\pi = Q R_\pi$ and
+$Y = Q Y_Q + Y_\perp$, for every U
+
+    $E = \ln\det(K_Q + T) + Y_Q^T (K_Q + T)^{-1} Y_Q
+         + (n - n_Q) \ln T + |Y_\perp|^2 / T$
+
+so that r rows R take the place of P examples, and the last two terms do not depend on
+U.  Kernels with new inputs lie in the same space, and a predictor needs no more.  The
+basis is that of the eigenvectors of $G = \sum_\pi K_{\pi\pi}$; eigenvalues at rounding
+are left out.  Kernels that are given are rounded, by $\delta = 8 \epsilon \max_\mu
+G_{\mu\mu}$; this changes the gradient of S by up to
+
+    $\delta \lambda_{\max}(U) |(K + T)^{-1} Y|^2 / N$
+
+which must be small for the order parameters to be known.
+
+    R_pi              (r, N_0, Pi)  rows of the attentioned inputs     `xi`
+    Y_Q               (r,) (r, K)   labels in the basis                `Y`
+    |Y_perp|^2        ()            of the labels outside it           `residual`
+    Q                 (P, r)        of kernels that are given          `basis`
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, TYPE_CHECKING
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy import linalg
+
+from statmech_attn.bpkr.posed.activations import Kernels
+from statmech_attn.bpkr.posed.kernel_forms import (
+    fitting_operator,
+    Operator,
+    PathFactors,
+    PathKernels,
+)
+from statmech_attn.bpkr.posed.streamed_kernels import gram
+
+
+if TYPE_CHECKING:
+    from statmech_attn.bpkr.problem import Problem
+
+
+HIDDEN = 1e-8  # the same of inputs, of which rounding reaches a tenth at most
+RESOLVED = 1e-9  # error of the gradient that rounding may make
+EPSILON = float(np.finfo(float).eps)
+FAR = 10  # times rounding of a kernel, where a temperature hides it
+ROUNDING = 8 * EPSILON  # of an entry of a kernel that is given, relative
+KNOWN = 1e-2  # change by rounding of kernels up to which a number is known
+STEPS = 60  # three of a decade, of a temperature that is refused
+SMALLEST = 1e-30  # temperature from which one is looked for
+
+
+class Compressed(eqx.Module):
+    """Rows in the place of examples, as many as the kernel has rank."""
+
+    xi: Float[Array, "r N_0 Pi"] | Kernels
+    Y: Float[Array, "r *K"]
+    residual: Float[Array, ""]
+    operator: Operator  # kernel of the rows
+    basis: Float[Array, "P r"] | None  # of kernels that are given, else None
+
+    def constant(self, temperature, outside: int) -> Float[Array, ""]:
+        r"""What the energy has from labels outside: $m \ln T + |Y_\perp|^2 / T$.
+
+        Args:
+            temperature: of the posterior; at zero the term is infinite.
+            outside: number m of the labels' directions outside the basis.
+        """
+        if not outside:
+            return jnp.zeros(())
+        at_zero = jnp.where(self.residual > 0, jnp.inf, -jnp.inf)
+        T = jnp.where(temperature > 0, temperature, 1.0)
+        finite = outside * jnp.log(T) + self.residual / T
+        return jnp.where(temperature > 0, finite, at_zero)
+
+
+def rounding_of_kernels(problem: "Problem", U: Float[Array, "d d"]) -> float:
+    """Error of the gradient of the action by rounding of kernels that are given.
+
+    Args:
+        problem: with kernels.
+        U: order parameter U_1.
+    """
+    rows, T = problem.rows, float(problem.temperature)
+    K = np.asarray(rows.operator.kernel(U))
+    alpha = np.linalg.solve(K + T * np.eye(len(K)), np.asarray(rows.y))
+    squares = alpha @ alpha
+    if problem.compressed is not None and problem.compressed.residual > 0:
+        squares += float(problem.compressed.residual) / T**2 if T > 0 else np.inf
+    return float(_rounding_of_kernel(problem, U) * squares / problem.widths.max())
+
+
+def rounding_of_predictor(problem: "Problem", U: Float[Array, "d d"]) -> float:
+    """Error of f over the labels, and of its variance over itself, likewise.
+
+    Args:
+        problem: with kernels.
+        U: order parameter U_1.
+    """
+    K = np.asarray(problem.rows.operator.kernel(U))
+    smallest = max(np.linalg.eigvalsh(K)[0], 0.0) + float(problem.temperature)
+    examples = problem.shape[0] * _rounding_of_kernel(problem, U)
+    return examples / smallest if smallest > 0 else np.inf
+
+
+def _rounding_of_kernel(problem: "Problem", U: Float[Array, "d d"]) -> float:
+    kernels: Any = problem.xi
+    largest = float(jnp.einsum("aapp->p", kernels.blocks).max())
+    return ROUNDING * largest * float(np.linalg.eigvalsh(np.asarray(U))[-1])
+
+
+def require_known(
+    problem: "Problem", U: Float[Array, "d d"], rounding: Callable, what: str
+) -> None:
+    """Raise `ValueError` where rounding of kernels that are given decides.
+
+    Args:
+        problem: of inputs, which are not rounded, or of kernels.
+        U: order parameter U_1.
+        rounding: `rounding_of_kernels` or `rounding_of_predictor`.
+        what: is decided, for the message.
+    """
+    resolved = lambda T: rounding(problem.at(temperature=T), U) <= KNOWN
+    refused = float(problem.temperature)
+    if not isinstance(problem.xi, Kernels) or resolved(refused):
+        return
+    lowest = lowest_of(resolved, refused, _rounding_of_kernel(problem, U) / KNOWN)
+    named = "" if lowest is None else f"; T = {lowest:.2g} works"
+    raise ValueError(
+        f"rounding of the kernels decides {what} at T = {refused:.3g}: it needs more "
+        f"digits of them{named}."
+    )
+
+
+def lowest_of(
+    works: Callable[[float], bool], refused: float, start: float
+) -> float | None:
+    """The lowest temperature above a refused one that works, while half of it does not.
+
+    A number of two digits, which is one that was tried; None where there is none.
+
+    Args:
+        works: whether a temperature does.
+        refused: a temperature that does not.
+        start: where one is expected.
+
+    Example:
+        >>> lowest_of(lambda T: T > 3e-5, 1e-7, 1e-3)
+        5e-05
+    """
+    tried = lambda T: T > refused and works(T)
+    step = 3 * math.ceil(math.log10(max(start, refused, SMALLEST)))
+    above = range(step, step + STEPS)
+    step = next((step for step in above if tried(_of_ladder(step))), None)
+    if step is None:
+        return None
+    while tried(_of_ladder(step - 1)) and above.start - step < STEPS:
+        step -= 1
+    T = _of_ladder(step)
+    return T / 2 if tried(T / 2) else T
+
+
+def _of_ladder(step: int) -> float:
+    """... 0.5, 1, 2, 5, 10 ..., one at step 0."""
+    return float(f"{(1, 2, 5)[step % 3]}e{step // 3}")
+
+
+def of_inputs(
+    xi: Float[Array, "P N_0 Pi"],
+    scale: Float[Array, " Pi"],
+    Y: Float[Array, "P *K"],
+    temperature: float,
+    width: float,
+    prior: float,
+    **options: Any,
+) -> Compressed | None:
+    r"""Rows of attentioned inputs.
+
+    None where there are no more examples than $|\Pi| N_0$, and rounding in the basis of
+    the examples is small.
+
+    Args:
+        xi: attentioned inputs.
+        scale: their prefactor by path.
+        Y: labels.
+        temperature: of the posterior.
+        width: the largest one.
+        prior: size of U_1 in the GP limit.
+        options: `form` and `memory_limit` of `kernels.fitting_operator`.
+
+    Example:
+        >>> import jax
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi, one, Y = jnp.ones((4, 1, 1)), jnp.ones(1), jnp.arange(4.0)
+        >>> rows = of_inputs(xi, one, Y, 0.1, 10.0, 1.0, memory_limit=2**20)
+        >>> rows.xi.shape, round(float(rows.residual), 12)  # of the mean of 0 ... 3
+        ((1, 1, 1), 5.0)
+    """
+    P, *shape = xi.shape
+    features = int(np.prod(shape))
+    R, labels = np.asarray(xi).reshape(P, -1), np.asarray(Y).reshape(P, -1)
+    below = labels[:0]
+    if P > features:
+        beside = np.concatenate([R, labels], axis=1)
+        triangle = np.asarray(np.linalg.qr(beside, mode="r"))
+        R, labels = triangle[:features, :features], triangle[:features, features:]
+        below = triangle[features:, features:]
+    elif _resolved(PathFactors(xi, scale), labels, temperature, width, prior):
+        return None
+    scaled = R * np.tile(np.asarray(scale), shape[0])
+    W, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
+    rank = _rank(sizes, P)
+    turned = W.T @ labels
+    outside = (turned[rank:] ** 2).sum() + (below**2).sum()
+    rows = jnp.asarray((W.T @ R)[:rank].reshape(rank, *shape))
+    operator = fitting_operator(rows, scale, labels.shape[1], **options)
+    return _compressed(rows, turned[:rank], Y, outside, operator)
+
+
+def of_kernels(
+    kernels: Kernels, Y: Float[Array, "P *K"], temperature: float, width: float, prior
+) -> Compressed | None:
+    r"""Rows of kernels that are given, in the eigenvectors of G.
+
+    None where there are no more examples than rank, and rounding in the basis of the
+    examples is small, $\epsilon \lambda_1(K) |(K + T)^{-1} Y|^2 / N$ in the gradient.
+
+    Args:
+        kernels: of the training examples.
+        Y: labels.
+        temperature: of the posterior.
+        width: the largest one.
+        prior: size of U_1 in the GP limit.
+
+    Example:
+        >>> import jax
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> kernels = Kernels(jnp.diag(jnp.array([1.0, 0, 0, 0]))[None, None])
+        >>> rows = of_kernels(kernels, jnp.arange(4.0), 1.0, 9.0, 1)
+        >>> rows.xi.shape, round(float(rows.residual), 12)
+        ((1, 0, 1), 14.0)
+    """
+    blocks, labels = np.asarray(kernels.blocks), np.asarray(Y).reshape(len(Y), -1)
+    values, V = np.linalg.eigh(np.einsum("aapq->pq", blocks))
+    values, V = values[::-1], V[:, ::-1]
+    turned = V.T @ labels
+    rank = _rank(values, len(labels))
+    squares = (turned[:rank] ** 2).sum(axis=1)
+    error = _gradient_error(values[:rank] * prior, squares, temperature, width)
+    if rank == len(labels) and error <= RESOLVED:
+        return None
+    V = V[:, :rank]
+    # Labels outside are a direction more, unless the kernel along them is rounding.
+    W, sizes, _ = np.linalg.svd(labels - V @ turned[:rank], full_matrices=False)
+    along = np.sqrt(((blocks @ W) ** 2).sum(axis=(0, 1, 2)))
+    resolved = along > 2 * EPSILON * np.linalg.norm(blocks)
+    V = np.append(V, W[:, resolved & (sizes > _rounding(labels))], axis=1)
+    rows = Kernels(V.T @ blocks @ V, linear=kernels.linear)
+    turned = V.T @ labels
+    beside = labels - V @ turned
+    operator = PathKernels(rows.blocks)
+    return _compressed(rows, turned, Y, (beside**2).sum(), operator, jnp.asarray(V))
+
+
+def _resolved(
+    inputs: PathFactors, labels, temperature: float, width: float, prior: float
+) -> bool:
+    """Whether gradients in the basis of the examples are above their rounding.
+
+    Eigenvalues are computed where those of a kernel of the same trace could be too
+    small, and where bounds by a Cholesky factor do not say it in a tenth of the time.
+    """
+    (P, outputs), T = labels.shape, temperature
+    squares = float((labels**2).sum())
+    allowed = HIDDEN * width / EPSILON
+    if T**2 > 0:  # no underflow
+        largest = prior * _trace(inputs)
+        grown = max(1.0, squares / (T * width))
+        if largest * (grown * squares / T**2 + P * outputs / T) <= allowed:
+            return True
+    if T > 0 and _bounded_in_single(inputs, prior, labels, T, width):
+        return True
+    K = prior * np.asarray(inputs.kernel(jnp.eye(inputs.n_paths)))
+    if T > 0 and _bounded(K, labels, T, width) <= HIDDEN:
+        return True
+    values, V = np.linalg.eigh(K)
+    values, V = values[::-1], V[:, ::-1]
+    if not values[0] > 0:
+        return True
+    values = np.maximum(values, P * EPSILON * values[0])
+    squares = ((V.T @ labels) ** 2).sum(axis=1)
+    of_labels = _gradient_error(values, squares, T, width)
+    of_determinant = EPSILON * values[0] * outputs * (1 / (values + T)).sum() / width
+    return bool(of_labels + of_determinant <= HIDDEN)
+
+
+def _trace(inputs: PathFactors) -> float:
+    """That of the kernel at U = 1."""
+    xi, scale = np.asarray(inputs.xi), np.asarray(inputs.scale)
+    return float(np.einsum("pia,pia->a", xi, xi) @ scale**2)
+
+
+def _bounded_in_single(inputs, prior: float, labels, T: float, width: float) -> bool:
+    """Whether `_bounded` is small, from one triangle of K in single precision.
+
+    Half of what is allowed is enough, a quarter of it for half of the entries; and T
+    is as far above rounding as it may be below U.
+    """
+    F = np.sqrt(prior) * np.diag(np.asarray(inputs.scale))
+    K = gram(np.asarray(inputs.xi), F, np.float32)
+    rounding = float(np.finfo(K.dtype).eps * np.linalg.norm(K))
+    bound = _bounded(K, labels.astype(K.dtype), T, width, FAR * rounding)
+    return bool(bound <= HIDDEN / 4)
+
+
+def _bounded(K, labels, temperature: float, width: float, lowest=0.0) -> float:
+    r"""At least the error of the gradient that `_resolved` has by eigenvalues.
+
+    $u / (u \lambda + T)^2 \le 1 / (\lambda + T) (\lambda + T / u)$ for u >= 1, which is
+    taken at the largest u; and the norm of K for its largest eigenvalue.  Infinite
+    where T / u is below `lowest`.
+    """
+
+    def solved(T):
+        unit = np.eye(len(K), dtype=K.dtype)
+        factor = linalg.cho_factor(K + T * unit, check_finite=False)
+        return linalg.cho_solve(factor, labels, check_finite=False)
+
+    try:
+        alpha = solved(temperature)
+        grown = max(1.0, float((labels * alpha).sum()) / width)
+        if temperature / grown < lowest:
+            return np.inf
+        of_labels = float((alpha * solved(temperature / grown)).sum())
+    except linalg.LinAlgError:
+        return np.inf
+    of_determinant = labels.size / temperature
+    size = float(np.linalg.norm(K))
+    return EPSILON * size * (of_labels + of_determinant) / width
+
+
+def _gradient_error(values, squares, temperature: float, width: float) -> float:
+    r"""$\epsilon \lambda_1(K) |(K + T)^{-1} Y|^2 / N$ for K = u G, the worst u.
+
+    Labels that the prior does not expect let U grow, by $Y^T (G + T)^{-1} Y / N$ at
+    most.
+    """
+    largest = max(1.0, (squares / (values + temperature)).sum() / width)
+    u = np.clip(temperature / values, 1.0, largest)
+    alpha = squares * u / (u * values + temperature) ** 2
+    return EPSILON * values[0] * alpha.sum() / width
+
+
+def _rank(sizes: Float[np.ndarray, " n"], examples: int) -> int:
+    """Number of falling singular values above rounding, at least one."""
+    return max(1, int((sizes > examples * EPSILON * sizes[0]).sum()))
+
+
+def _rounding(Y) -> float:
+    return Y.size * EPSILON * float(np.linalg.norm(Y))
+
+
+def _compressed(xi, labels, Y, outside, operator, basis=None) -> Compressed:
+    """Labels outside the basis by no more than rounding lie in it."""
+    labels = jnp.asarray(labels.reshape(len(labels), *Y.shape[1:]))
+    residual = jnp.asarray(float(outside) if outside > _rounding(Y) ** 2 else 0.0)
+    return Compressed(xi, labels, residual, operator, basis)

@@ -1,0 +1,1 @@
+"""What the theory says of a problem: action, saddle point, exact law, predictions."""

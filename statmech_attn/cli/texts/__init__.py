@@ -1,0 +1,1 @@
+"""What commands print: tables and summaries of files, runs and presets."""

@@ -1,0 +1,179 @@
+"""The table of reference systems: run it, print it, write it."""
+
+import json
+import platform
+from collections.abc import Sequence
+from datetime import datetime, UTC
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from statmech_attn import inputs, storage
+from statmech_attn.cli.terminal.screen import Terminal
+from statmech_attn.validation import Comparison, judge, Row, run_row
+
+
+COLUMNS = (
+    "system",
+    "quantity",
+    "measured",
+    "reference",
+    "unit",
+    "deviation",
+    "allowed",
+    "verdict",
+    "time",
+    "source",
+)
+LEFT = ("system", "quantity", "unit", "verdict", "source")
+WIDTH = 180  # of the longest line; a narrower terminal wraps it
+MAX_BYTES = 2**24  # of a table
+WRITERS = (".json", ".md")
+
+
+def measure(rows: Sequence[Row], console: Terminal) -> list[Comparison]:
+    """Run all rows, naming the one in progress."""
+    results = []
+    with console.status("") as status:
+        for number, row in enumerate(rows, 1):
+            status.update(f"{number} of {len(rows)}: {row.name}")
+            results.append(run_row(row))
+    return judge(results)
+
+
+def print_table(comparisons: Sequence[Comparison], console: Terminal) -> None:
+    """One line for every quantity, and the sum."""
+    table = Table(box=None, pad_edge=False, title="reference systems")
+    for column in COLUMNS:
+        side = "left" if column in LEFT else "right"
+        table.add_column(column, justify=side, no_wrap=True)
+    for cells, line in zip(_cells(comparisons), comparisons, strict=True):
+        table.add_row(*cells, style=None if line.verdict == "ok" else "bold red")
+    wide = max(console.width, WIDTH)
+    Terminal(file=console.file, width=wide, highlight=False).print(table)
+    console.say(summary(comparisons))
+
+
+def summary(comparisons: Sequence[Comparison]) -> str:
+    """How many values agree, and what the deviations mean."""
+    missed = [line for line in comparisons if line.verdict != "ok"]
+    seconds = sum({line.name: line.seconds for line in comparisons}.values())
+    names = ", ".join(dict.fromkeys(line.name for line in missed))
+    agreeing = len(comparisons) - len(missed)
+    head = f"{agreeing} of {len(comparisons)} agree in {seconds:.0f} s"
+    failures = {line.name: line.failure for line in comparisons if line.failure}
+    failed = "".join(f" {name} failed: {why}" for name, why in failures.items())
+    return (
+        f"{head}{'; not: ' + names if missed else ''}. Deviations are in standard "
+        "errors, or in tolerances where only 1 is allowed."
+        f"{failed}"
+    )
+
+
+def check_output(path: Path | None, *, overwrite: bool = False) -> None:
+    """Refuse a destination before anything runs; folders on the way are made.
+
+    Raises:
+        ValueError: an unknown format, a file that would be replaced unasked, or one
+            that is no table of reference systems.
+        StorageError: no regular file, or its folder cannot be written.
+    """
+    if path is None:
+        return
+    if path.suffix not in WRITERS:
+        raise ValueError(f"--output must end in {' or '.join(WRITERS)}; got {path}.")
+    if not storage.check_place(path):
+        return
+    if not overwrite:
+        raise ValueError(f"{path}: exists: choose another output, or pass --overwrite.")
+    if not _is_table(path):
+        raise ValueError(
+            f"{path}: is not a table of this command; choose another output."
+        )
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file is what `write` writes, in either format."""
+    text = inputs.content(path, MAX_BYTES).decode(errors="replace")
+    if path.suffix == ".md":
+        return text.startswith(_line(COLUMNS))
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(table, dict) and table.keys() == {"birth", "comparisons"}
+
+
+def write(comparisons: Sequence[Comparison], path: Path) -> None:
+    """The table as JSON (NaN and infinities as words), or as Markdown."""
+    if path.suffix == ".md":
+        storage.write_text(path, markdown(comparisons))
+        return
+    plain = lambda x: str(x) if isinstance(x, float) and not np.isfinite(x) else x
+    lines = [{k: plain(v) for k, v in line._asdict().items()} for line in comparisons]
+    text = {"birth": _birth(), "comparisons": lines}
+    table = json.dumps(text, indent=1, ensure_ascii=False)
+    storage.write_text(path, table + "\n")
+
+
+def markdown(comparisons: Sequence[Comparison]) -> str:
+    """The table in Markdown."""
+    rows = [COLUMNS, ["---"] * len(COLUMNS), *_cells(comparisons)]
+    table = "\n".join(map(_line, rows))
+    birth = ", ".join(f"{name} {value}" for name, value in _birth().items())
+    return f"{table}\n\n{summary(comparisons)} ({birth})\n"
+
+
+def _cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
+    """Cells of every line; a system's name, source and time stand once."""
+    cells, last = [], None
+    for line in comparisons:
+        first = line.name != last
+        last = line.name
+        cells.append(
+            [
+                line.name if first else "",
+                line.quantity,
+                _value(line),
+                _text(line.reference),
+                line.unit,
+                "" if isinstance(line.value, str) else f"{line.deviation:+.2f}",
+                "" if isinstance(line.value, str) else f"{line.allowed:.2f}",
+                line.verdict,
+                f"{line.seconds:.1f} s" if first else "",
+                line.source if first else "",
+            ]
+        )
+    return cells
+
+
+def _value(line: Comparison) -> str:
+    if isinstance(line.value, str) or not line.error > 0:
+        return _text(line.value)
+    digits = max(0, 1 - int(np.floor(np.log10(line.error))))
+    return f"{line.value:.{digits}f} ± {line.error:.{digits}f}"
+
+
+def _text(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.8g}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    """A row of a Markdown table."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _birth() -> dict[str, str]:
+    """What computed the table, and when."""
+    import jax
+
+    from statmech_attn import __version__
+
+    return {
+        "statmech_attn": __version__,
+        "jax": jax.__version__,
+        "device": jax.devices()[0].device_kind,
+        "platform": platform.platform(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,1 @@
+"""Networks with patterns growing with N, over a grid of parameters."""

@@ -1,0 +1,1 @@
+"""Finite N: linear noise, responses, fluctuations at bifurcations, irreversibility."""

@@ -1,0 +1,1 @@
+"""Networks of N spins, simulated exactly, over a grid of N and parameters."""

@@ -1,0 +1,1 @@
+"""Samples of Bayesian posteriors: order parameters, or all weights."""
