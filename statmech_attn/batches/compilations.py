@@ -23,12 +23,7 @@ class Count(NamedTuple):
     seconds: float = 0.0  # that both took
 
     def since(self, earlier: "Count") -> "Count":
-        """What was added after an earlier count.
-
-        Example:
-            >>> Count(5, 2, 3.0).since(Count(4, 0, 2.5))
-            Count(compiled=1, read=2, seconds=0.5)
-        """
+        """What was added after an earlier count."""
         return Count(
             self.compiled - earlier.compiled,
             self.read - earlier.read,
@@ -45,15 +40,7 @@ _ready, _read, _seconds = 0, 0, 0.0
 
 
 def count() -> Count:
-    """Programs made ready so far.
-
-    Example:
-        >>> import jax, numpy as np
-        >>> before = count()
-        >>> _ = jax.jit(lambda x: x + 1)(np.zeros(3)), jax.jit(lambda x: x)
-        >>> sum(count().since(before)[:2])  # compiled or read
-        1
-    """
+    """Programs that were compiled, or read from the store, so far in this process."""
     with _lock:
         return Count(_ready - _read, _read, _seconds)
 

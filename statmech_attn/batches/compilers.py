@@ -103,7 +103,7 @@ def resolve_compiler(wanted: str, make: Callable[[bool], None]) -> Compiler:
 
 
 def _without_native() -> Compiler | None:
-    """XLA where no system has native programs."""
+    """XLA where no native program can be made on this machine, else None."""
     try:
         require_native()
     except NotInstalled as error:

@@ -56,16 +56,7 @@ def on_cpu() -> bool:
 
 
 def has_cuda(device: Any) -> bool:
-    """Whether a device is an NVIDIA GPU.
-
-    Args:
-        device: of JAX.
-
-    Example:
-        >>> import jax
-        >>> has_cuda(jax.devices("cpu")[0])
-        False
-    """
+    """Whether a device of JAX is an NVIDIA GPU."""
     return "cuda" in device.client.platform_version.lower()
 
 

@@ -55,10 +55,8 @@ def kept(
 ) -> jax.stages.Compiled:
     """The stored program, or the one that is compiled, and stored where it can be.
 
-    Args:
-        origin: all that it depends on beside the following.
-        function, examples: as of `Origin.parts`.
-        lower: traces the function; with `OPTIONS` among those of the compiler.
+    `origin` is all that it depends on beside the rest; `lower` traces the function,
+    with `OPTIONS` among those of the compiler.
     """
     parts = origin.parts(function, examples)
     name = kept_files.read(FOLDER, parts)

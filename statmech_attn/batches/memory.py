@@ -61,14 +61,6 @@ def device_memory(devices: Sequence[Any]) -> int | None:
     """Bytes free on the fullest of some devices; None where a device does not tell.
 
     Devices of a host share its memory evenly.
-
-    Args:
-        devices: JAX devices.
-
-    Example:
-        >>> import jax
-        >>> device_memory(jax.devices("cpu")) > 0
-        True
     """
     if devices[0].platform == "cpu":
         return available_memory() // len(devices)

@@ -120,9 +120,8 @@ def _on_parts(function: Callable, examples: tuple, places: tuple) -> Callable:
 class InTurn:
     """A program of batches of some width, and what XLA makes of its last results.
 
-    Args:
-        passed: how many results of the first program are passed on as they are.
-        n_bytes, seconds: of the first program.
+    `passed` results of the first program are passed on as they are; `n_bytes` and
+    `seconds` are those of the first program.
     """
 
     def __init__(

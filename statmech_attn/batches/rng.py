@@ -67,27 +67,13 @@ def normal(
 def uniform(
     key: Key[Array, ""], shape: Sequence[int], low=0.0, high=1.0, dtype=float
 ) -> Float[Array, "*n"]:
-    """Uniform numbers in [low, high).
-
-    Args:
-        key: random key of JAX.
-        shape: of the array.
-        low: lower end.
-        high: upper end.
-        dtype: of the numbers.
-    """
+    """Uniform numbers in [low, high)."""
     draw = lambda shape: jax.random.uniform(key, shape, dtype, low, high)
     return _cut(key, draw, shape)
 
 
 def bernoulli(key: Key[Array, ""], p, shape: Sequence[int]) -> Bool[np.ndarray, "*n"]:
-    """True with probability p.
-
-    Args:
-        key: random key of JAX.
-        p: probabilities; a number or an array that broadcasts to the shape.
-        shape: of the array.
-    """
+    """True with probability p, which broadcasts to the shape."""
     return np.asarray(uniform(key, shape)) < p
 
 

@@ -43,11 +43,7 @@ def compile_quickly() -> None:
 
 
 def device() -> Any:
-    """The device that JAX computes on.
-
-    Raises:
-        ValueError: there is none of the platforms that JAX_PLATFORMS names.
-    """
+    """The device that JAX computes on; `ValueError` where JAX_PLATFORMS has none."""
     import jax
 
     try:
@@ -67,9 +63,6 @@ def require_address_space() -> None:
 
     XLA compiles on threads, each with a stack and an arena of its own; where one of
     them finds no addresses the process aborts, or ends in a segmentation fault.
-
-    Raises:
-        ValueError: `ulimit -v` leaves less than `ADDRESS_SPACE`.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
@@ -84,11 +77,7 @@ def require_address_space() -> None:
 
 
 def prepare() -> None:
-    """A device, double precision, and compilations, quick and kept in the user's cache.
-
-    Raises:
-        ValueError: as `device` and `require_address_space`.
-    """
+    """Have a device, double precision, and quick compilations in the user's cache."""
     import jax
 
     from statmech_attn import kept_files

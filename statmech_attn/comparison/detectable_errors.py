@@ -84,12 +84,8 @@ def judged(
 ) -> xr.Dataset:
     """A comparison with what summed differences say, and with verdicts that can tell.
 
-    The level is divided among the groups.
-
-    Args:
-        dataset: a comparison with a verdict for every point.
-        groups: by name, deviations at the points where there are any, by their place;
-            None where the files have no samples or derivatives.
+    The level is divided among the groups: by name, deviations at the points where there
+    are any, by their place; None where the files have no samples or derivatives.
     """
     over, verdict = dataset.verdict.dims, dataset.verdict.values.copy()
     detectable = np.full(verdict.shape, False)
@@ -152,7 +148,7 @@ def _summed(verdict: xr.DataArray, points, level: float):
 
 
 def _added(parts: list[Sums]) -> Sums:
-    """Shifts of all points together."""
+    """Sums of all points together."""
     add = lambda name: sum(getattr(part, name) for part in parts)
     return parts[0]._replace(
         shift=add("shift"), information=add("information"), variance=add("variance")

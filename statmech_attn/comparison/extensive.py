@@ -108,16 +108,9 @@ VARIABLES = Variables(
 def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     """Compare a file of kind extensive with one of kind extensive-simulation.
 
-    Args:
-        theory: with all points of the simulation.
-        simulation: of one N or several.
-
-    Returns:
-        For every point a `verdict`, and for every observable the largest differences in
-        standard errors, at every N and extrapolated, and exponents in N.
-
-    Raises:
-        ValueError: files of different networks, ensembles, starts or parameters.
+    The theory has all points of the simulation, which is of one N or several.  For
+    every point a `verdict`, and for every observable the largest differences in
+    standard errors, at every N and extrapolated, and exponents in N.
     """
     theory = _matched(theory, simulation)
     steps = min(theory.sizes["time"], simulation.sizes["time"])

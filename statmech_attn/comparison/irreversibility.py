@@ -103,15 +103,10 @@ def rate_differences(
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
     """Differences of spins and map at every N and in the limit, and what they say.
 
-    Args:
-        rate, stderr: of the map with its error, which rests on so many
-        blocks: of tokens.
-        rates: averages of every run, (sizes, *batch, runs).
-        n_spins: number of spins, (sizes,), increasing.
-        dims: names of the axes of the batch.
-
-    Returns:
-        Dimensions and values of the variables of `DIFFERENCES`.
+    The error of the map's rate rests on so many `blocks` of tokens; `rates` are
+    averages of every run, (sizes, *batch, runs), and `n_spins` is (sizes,), increasing.
+    Returns dimensions, of which the batch has `dims`, and values of the variables of
+    `DIFFERENCES`.
     """
     rates, rate, map_error = (np.asarray(x) for x in (rates, rate, stderr))
     sizes, samples = len(n_spins), min(rates.shape[-1], blocks)

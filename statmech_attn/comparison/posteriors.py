@@ -107,15 +107,10 @@ VARIABLES = Variables(
 def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
     """Put the estimates of all files side by side, at the reference's points.
 
-    Returns:
-        Every quantity with the dimension `estimate`, its `_stderr` and `_z`; the
-        `largest_z`, the `comparisons`, their `threshold` and a `verdict` by estimate
-        and point; `U_1_rms`, the root mean square difference of the entries of U_1 with
-        its error, NaN where it is not resolved, and its exponent in N with its error.
-
-    Raises:
-        ValueError: files of different tasks or priors, without common points, or two
-            of one method.
+    Every quantity has the dimension `estimate`, its `_stderr` and `_z`; the
+    `largest_z`, the `comparisons`, their `threshold` and a `verdict` are by estimate
+    and point.  `U_1_rms` is the root mean square difference of the entries of U_1, NaN
+    where it is not resolved, and has an exponent in N.
     """
     files = _estimates(theory, posteriors)
     reference = (
@@ -278,9 +273,8 @@ def _judge(dataset, names, reference, mixing) -> xr.Dataset:
 def _seen(dataset, names, errors, reference, theory) -> xr.Dataset:
     """The smallest errors that would be found; where they are large, nothing agrees.
 
-    Args:
-        errors: of the differences from the reference, NaN where nothing is compared.
-        theory: with derivatives, where its file has any.
+    `errors` are those of the differences from the reference, NaN where nothing is
+    compared.
     """
     of_reference = dataset.sel(estimate=reference, drop=True)
     alone = lambda name, slope: _visible(errors[name], slope, float(dataset.threshold))

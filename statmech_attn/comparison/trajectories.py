@@ -69,16 +69,10 @@ AT_ONCE = xr.DataArray(1.0)  # redrawn, where all spins are
 def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     """Compare a trajectory file with a Monte Carlo file.
 
-    Returns:
-        Per observable X the differences in standard errors `X_z`, extrapolated
-        differences `X_limit_z`, spread ratios `X_spread_ratio`, exponents in N; the
-        `compared` steps, the `threshold`, stationary differences, and a `verdict` for
-        every beta; `entropy_production_*` as `compare_entropy_production` has them,
-        with a verdict of their own, where both files have its rate.
-
-    Raises:
-        ValueError: files of different networks, parameters or starts, or without what
-            the comparison needs.
+    Per observable X the differences in standard errors `X_z`, extrapolated ones
+    `X_limit_z`, spread ratios `X_spread_ratio`, and exponents in N; a `verdict` for
+    every beta, and one of its own for `entropy_production_*` where both files have its
+    rate, as `compare_entropy_production`.
     """
     theory, simulation = _match(theory, simulation)
     compared = _compared(theory, simulation)
@@ -278,7 +272,7 @@ def _series(theory, simulation, name):
 
 
 def _entropy_production(theory, simulation):
-    """Averages of its rate after the transient."""
+    """Comparison of the averages of the entropy production rate after the transient."""
     if PRODUCTION not in theory or stationary(PRODUCTION) not in simulation:
         return {}
     if (series := _series(theory, simulation, PRODUCTION)) is None:

@@ -48,10 +48,8 @@ class Product:
 class Arithmetic:
     """Operations on elements, written by a builder of LLVM.
 
-    Args:
-        module: that the functions are declared in.
-        lanes: of a vector.
-        library: how the mathematical library calls a function of a name of C.
+    Functions are declared in `module`, vectors have `lanes`, and `library` says how the
+    mathematical library calls a function of a name of C.
     """
 
     def __init__(self, module: ir.Module, lanes: int, library: str = "{}"):
@@ -219,7 +217,7 @@ class Arithmetic:
         return self._extreme("<", x, y, type)
 
     def _extreme(self, how, x, y, type):
-        """NaN of NaN, and -0 is smaller than 0."""
+        """The larger or smaller of two: NaN of NaN, and -0 is smaller than 0."""
         if numbers(x, y):
             strange = [n for n in (x, y) if n != n]
             extreme = max if how == ">" else min
@@ -287,12 +285,10 @@ class Arithmetic:
     # Functions
 
     def intrinsic(self, name: str, *values: Value, result: Type = None) -> Value:
-        """A function that LLVM knows, such as sqrt and fma.
+        """A function that LLVM knows, such as sqrt and fma, without types in its name.
 
-        Args:
-            name: in LLVM, without types.
-            values: of which the first has the type of the function.
-            result: type of the result, where it is another one.
+        The first value has the type of the function, and of the result where none is
+        given.
         """
         (type, *_) = types = [x.type for x in values]
         suffixes = map(_suffix, [type] if result is None else [result, type])

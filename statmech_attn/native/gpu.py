@@ -31,11 +31,7 @@ LIBDEVICE = "nvvm/libdevice/libdevice.10.bc"  # mathematical functions, below CU
 
 
 class Gpu:
-    """A program on a GPU.
-
-    Args:
-        device: of JAX.
-    """
+    """A program on a GPU, a device of JAX."""
 
     lanes = 1  # of a thread
     names = "__nv_{}"  # names of functions in CUDA's mathematical library
@@ -62,13 +58,8 @@ class Gpu:
     def load(self, text: str, name: str, n_arrays: int) -> None:
         """Compile a program, or take it from the store.
 
-        Args:
-            text: of the program.
-            name: of its function.
-            n_arrays: arguments and results.
-
-        Raises:
-            Unsupported: the driver cannot load it, as one that is too old.
+        `name` is its function's, `n_arrays` counts arguments and results.
+        `Unsupported` where the driver, such as one that is too old, cannot load it.
         """
         target = f"sm_{self._device.compute_capability.replace('.', '')}"
         compile = lambda: assembly(text, name, target).encode()
@@ -104,15 +95,9 @@ class Gpu:
 
 
 def assembly(text: str, name: str, target: str) -> str:
-    """A program in PTX.
+    """The function `name` of a program in PTX, for an architecture such as `sm_90`.
 
-    Args:
-        text: of the program.
-        name: of its function.
-        target: architecture, as `sm_90`.
-
-    Raises:
-        Unsupported: it needs functions of CUDA's library, which is not found.
+    `Unsupported` where it needs functions of CUDA's library, which is not found.
     """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -173,11 +158,7 @@ def _library() -> ctypes.CDLL:
 
 
 def _driver(name: str, *arguments: Any) -> None:
-    """Call a function of CUDA's driver.
-
-    Raises:
-        RuntimeError: it failed.
-    """
+    """Call a function of CUDA's driver; `RuntimeError` where it fails."""
     code = getattr(_library(), name)(*arguments)
     if code:
         text = ctypes.c_char_p()

@@ -17,13 +17,7 @@ FOLDER = "llvm"  # below the store of JAX
 
 
 def optimised(module: llvm.ModuleRef, machine: llvm.TargetMachine, level: int):
-    """A module after the passes of LLVM that straight-line code gains from.
-
-    Args:
-        module: that is changed.
-        machine: for which.
-        level: of optimisation.
-    """
+    """The module, changed by the passes of LLVM that straight-line code gains from."""
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     for name, on in PASSES.items():
@@ -36,9 +30,7 @@ def optimised(module: llvm.ModuleRef, machine: llvm.TargetMachine, level: int):
 def machine_code(parts: Sequence[str], compile: Callable[[], bytes]) -> bytes:
     """The stored code of a program, or the one that is compiled and stored now.
 
-    Args:
-        parts: all that the code depends on, beside LLVM and its passes.
-        compile: makes it.
+    `parts` are all that the code depends on, beside LLVM and its passes.
     """
     parts = (*parts, *VERSIONS, str(PASSES))
     code = kept_files.read(FOLDER, parts)

@@ -20,11 +20,7 @@ _lock = threading.Lock()  # of LLVM, which is asked by one thread at a time
 
 
 class Processor:
-    """A program in machine code of this processor.
-
-    Args:
-        lanes: of a block.
-    """
+    """A program in machine code of this processor, with `lanes` of a block."""
 
     names = "{}"  # names of functions in the system's mathematical library
 
@@ -40,10 +36,7 @@ class Processor:
     def load(self, text: str, name: str, n_arrays: int) -> None:
         """Compile a program, or take it from the store.
 
-        Args:
-            text: of the program.
-            name: of its function.
-            n_arrays: arguments and results.
+        `name` is its function's, `n_arrays` counts arguments and results.
         """
         text = _with_wide_vectors(text, name)
         with _lock:

@@ -220,12 +220,8 @@ def _written(closed, machine: Processor | Gpu) -> str:
 class _Array:
     """An argument or a result in memory, of which a block takes its lanes.
 
-    Args:
-        emitter: writes the program.
-        variable: that stands in the array.
-        pointer: to its first element.
-        first: lane of the block.
-        count: number of lanes of the array.
+    The array of `count` lanes at `pointer` holds a `variable`; the block begins at lane
+    `first`.
     """
 
     def __init__(self, emitter: Emitter, variable, pointer, first, count):

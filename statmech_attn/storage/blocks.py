@@ -42,15 +42,10 @@ class BlockFolder:
         run: str,
         report: Reporter,
     ):
-        """Find what is there.
+        """Find what is there; blocks of another run are a `StorageError`.
 
-        Args:
-            warmup: pieces of the warm-up, which draw nothing.
-            study: TOML text of the study.
-            run: digest of everything else that the numbers depend on.
-
-        Raises:
-            StorageError: blocks of another run.
+        `warmup` pieces draw nothing; `study` is the study as TOML, `run` a digest of
+        everything else that the numbers depend on.
         """
         self.folder, self.warmup = Path(folder), warmup
         self._study, self._run, self._report = study, run, report

@@ -51,15 +51,7 @@ def study_differences(old: str, new: str) -> list[str]:
 
 
 def in_one_line(lines: Sequence[str]) -> str:
-    """The first three lines and how many there are beyond them.
-
-    Args:
-        lines: what is to be said.
-
-    Example:
-        >>> in_one_line(["a: 1 -> 2", "b: 3 -> 4", "c: 5 -> 6", "d: 7 -> 8"])
-        'a: 1 -> 2; b: 3 -> 4; c: 5 -> 6; and 1 more'
-    """
+    """The first three lines and how many there are beyond them."""
     more = [f"and {len(lines) - 3} more"] if len(lines) > 3 else []
     return "; ".join([*lines[:3], *more])
 

@@ -36,7 +36,7 @@ class Column(NamedTuple):
     blocks: Callable[[], Iterator[np.ndarray]]
 
     def values(self) -> np.ndarray:
-        """All of it at once."""
+        """The whole column in memory."""
         return np.concatenate(list(self.blocks())).reshape(self.shape)
 
 
@@ -66,13 +66,7 @@ def slabs(
 ) -> Iterator[Box]:
     """Cut an array into boxes that follow one another in C order.
 
-    Args:
-        most: elements of a box.
-        chunks: a box holds whole chunks of this shape, at least one.
-
-    Example:
-        >>> list(slabs((2, 3), most=2))[1]
-        (slice(0, 1, None), slice(2, 3, None))
+    A box has `most` elements, but holds whole `chunks` of this shape, at least one.
     """
     box = list(_largest_box(shape, most))
     cut = next((i for i, n in enumerate(box) if n < shape[i] and n > 1), None)

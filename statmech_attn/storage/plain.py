@@ -24,11 +24,7 @@ TEXT = 16  # bytes that HDF5 keeps for a text beside its characters
 
 
 def require_plain(file: h5py.File) -> None:
-    """Refuse a netCDF-4 file in which anything is not a data set of its own.
-
-    Raises:
-        ValueError: as `dataset`.
-    """
+    """Refuse a netCDF-4 file in which anything is not a data set of its own."""
     size = file.id.get_filesize()
     _require_few_texts(file, "the file", size)
     variables, lengths = {}, {}
@@ -50,8 +46,7 @@ def require_plain(file: h5py.File) -> None:
 def dataset(group: h5py.Group, name: str) -> h5py.Dataset:
     """The data set of this name.
 
-    Raises:
-        ValueError: a link, a group, data of other files, or larger than its storage.
+    Refused are links, groups, data of other files, and what is larger than its storage.
     """
     variable = _own(group, name)
     _require_stored(variable, name)
@@ -91,11 +86,9 @@ def _require_dimensions(
     """Refuse axes whose netCDF dimension is missing or has another length.
 
     The reader would fill such a variable up to the length of the dimension.  What HDF5
-    itself would follow without a look at its type is read as an attribute.
-
-    Args:
-        lengths: of dimensions by their numbers, which coordinates name; none of those
-            that share a number.
+    itself would follow without a look at its type is read as an attribute.  `lengths`
+    are those of dimensions by the numbers that coordinates name; None for numbers that
+    several share.
     """
     if _is_scale(found) and OF_COORDINATE in found.attrs:
         expected = [lengths.get(number) for number in _integers(found, OF_COORDINATE)]
@@ -136,8 +129,7 @@ def _dimensions(found: h5py.Dataset) -> list[int | None]:
 def _require_few_texts(owner: Any, name: str, size: int) -> None:
     """Refuse an attribute that lists texts which may all be the same long one.
 
-    Args:
-        size: of the file, which no text exceeds.
+    No text exceeds the `size` of the file.
     """
     for key in owner.attrs:
         value = owner.attrs.get_id(key)
@@ -150,8 +142,7 @@ def _require_few_texts(owner: Any, name: str, size: int) -> None:
 def _require_short_texts(found: h5py.Dataset, name: str, size: int) -> None:
     """Refuse texts that take more memory than `LARGEST` together.
 
-    Args:
-        size: of the file, which no text exceeds.
+    No text exceeds the `size` of the file.
     """
     total, text, count = 0, h5py.check_string_dtype(found.dtype), found.size or 0
     if text is None or not count:
@@ -171,11 +162,7 @@ def _require_short_texts(found: h5py.Dataset, name: str, size: int) -> None:
 
 
 def group(parent: h5py.Group, name: str) -> h5py.Group:
-    """The group of this name.
-
-    Raises:
-        ValueError: a link, or no group.
-    """
+    """The group of this name, which is no link."""
     child = _here(parent, name)
     if not isinstance(child, h5py.Group):
         raise ValueError(f"{name} is no group")

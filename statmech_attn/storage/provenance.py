@@ -51,8 +51,7 @@ def provenance(
 ) -> dict[str, Any]:
     """The file attributes that say how a result came about; unknown ones are absent.
 
-    Args:
-        history: of what the result was made from, a line for every program before.
+    `history` is that of what the result was made from, a line for every program before.
     """
     digest = study_digest(study)
     kind = kind or study_kind(study)

@@ -137,14 +137,7 @@ def read(path: str | Path) -> xr.Dataset:
 def require_readable(path: str | Path) -> None:
     """Refuse what is none of this package's files, or cannot be read, seal or not.
 
-    Args:
-        path: of a file that only its user vouches for: damage may end the process.
-
-    Raises:
-        StorageError: as `read`.
-
-    Example:
-        `require_readable("scan.h5")`
+    Only its user vouches for the file: damage may end the process.
     """
     with _guarded(path), _open(path, sealed=False) as dataset:
         _texts(dataset.attrs)

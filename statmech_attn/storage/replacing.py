@@ -66,11 +66,7 @@ def replaced(path: str | Path, needed: WholeNumber = 0) -> Iterator[Path]:
 
 
 def target_of(path: str | Path) -> Path:
-    """What a path leads to through symbolic links.
-
-    Raises:
-        OSError: to nothing, since the links form a loop.
-    """
+    """What a path leads to through symbolic links; `OSError` where they form a loop."""
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
@@ -193,7 +189,7 @@ def _sync(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """The names in a folder to the disk."""
+    """Write the names in a folder to the disk, so that a crash does not lose them."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

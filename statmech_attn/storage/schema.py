@@ -60,11 +60,7 @@ class StorageError(OSError):
 
 
 def canonical_study(study: str) -> str:
-    """The study's content without comments, order, spacing or number spelling.
-
-    Raises:
-        ValueError: the text is not TOML.
-    """
+    """The study's content without comments, order, spacing or number spelling."""
     plain_text("study", study)
     try:
         content = toml.loads(study)
@@ -117,11 +113,7 @@ def _same_spelling(value: Any) -> Any:
 
 
 def validate(dataset: xr.Dataset) -> None:
-    """Refuse what the file could not hold or would not give back unchanged.
-
-    Raises:
-        ValueError: naming the variable or attribute, and what is allowed.
-    """
+    """Refuse what the file could not hold or would not give back unchanged."""
     for name, value in dataset.attrs.items():
         if name not in PROVENANCE:
             _validate_attribute("file", name, value)

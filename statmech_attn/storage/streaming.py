@@ -96,14 +96,10 @@ def write_content(
 ) -> None:
     """Write the HDF5 content of a data set and its columns.
 
-    Args:
-        handle: of an empty file, open for reading and writing; left open.
-        dataset: in the form in which it is stored.
-
-    Raises:
-        ValueError: the blocks of a column are not what the column says.
-        StorageError: a column reads back differently from what was written.
-        OSError: the disk is full.
+    The data set is in the form in which it is stored.  `handle` is of an empty file,
+    open for reading and writing; it stays open.  Blocks that are not what their column
+    says are a `ValueError`, and a column that reads back differently from what was
+    written a `StorageError`.
     """
     with (
         _signals_wait() as handle_signals,

@@ -27,12 +27,10 @@ WIDEST = 48  # columns of one variable
 
 
 class Table(NamedTuple):
-    """The table of a data set.
+    """The table of a data set, a row for every point.
 
-    Attributes:
-        frame: a row for every point.
-        attributes: `long_name` and `units` of every column.
-        left_out: variables that have too many numbers for each point, or none.
+    `attributes` are `long_name` and `units` of every column; `left_out` variables have
+    too many numbers for each point, or none.
     """
 
     frame: pd.DataFrame
@@ -90,12 +88,7 @@ def table(dataset: xr.Dataset, *names: str) -> pd.DataFrame:
 def tabulate(dataset: xr.Dataset, rows: Sequence[str] = ()) -> Table:
     """The table of a data set, of which no more is read than the table holds.
 
-    Args:
-        dataset: a result.
-        rows: dimensions of what a row stands for; those of points when empty.
-
-    Raises:
-        ValueError: the data set lacks one of them.
+    `rows` are the dimensions of what a row stands for; those of points when empty.
     """
     for name in rows:
         if name not in dataset.dims:

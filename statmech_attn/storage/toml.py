@@ -16,14 +16,9 @@ _TOO_DEEP = re.compile(rf"(?<![\w-])(?:{_NAME}\.[ \t]*){{{DEEPEST}}}")
 
 
 def loads(text: str) -> dict[str, Any]:
-    """The tree of a text.
+    """The tree of a TOML text.
 
-    Raises:
-        ValueError: not TOML, or nested deeper than any study; one line.
-
-    Example:
-        >>> loads("[run]\\nsteps = 500")
-        {'run': {'steps': 500}}
+    Errors have one line, also those of texts nested deeper than any study.
     """
     if _TOO_DEEP.search(text):
         raise ValueError(f"a key has more than {DEEPEST} names.")
@@ -38,15 +33,7 @@ def loads(text: str) -> dict[str, Any]:
 
 
 def dumps(tree: dict[str, Any]) -> str:
-    """Nested dictionaries of numbers, strings and lists as TOML.
-
-    Args:
-        tree: tables and keys.
-
-    Example:
-        >>> dumps({"kind": "diagram", "run": {"steps": 500}})
-        'kind = "diagram"\\n\\n[run]\\nsteps = 500\\n'
-    """
+    """Nested dictionaries of numbers, strings and lists as TOML."""
     lines = lambda table: [f"{_key(k)} = {inline(v)}" for k, v in table.items()]
     plain = lines({k: v for k, v in tree.items() if not isinstance(v, dict)})
     tables = [
@@ -58,12 +45,7 @@ def dumps(tree: dict[str, Any]) -> str:
 
 
 def inline(value: Any) -> str:
-    """A value as TOML on one line.
-
-    Example:
-        >>> inline({"start": 0.5, "names": ["a", "b"]})
-        '{ start = 0.5, names = ["a", "b"] }'
-    """
+    """A value as TOML on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):

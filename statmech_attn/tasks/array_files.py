@@ -62,7 +62,7 @@ _SHOWN = 12  # names of arrays in a message
 
 
 class Stored(NamedTuple):
-    """What the header of an array says."""
+    """Shape and type of an array, from the header of its file."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -71,10 +71,10 @@ class Stored(NamedTuple):
 class ArrayFile(NamedTuple):
     """The arrays of a file by name, read when asked for.
 
-    Attributes:
-        stored: shape and type of every array.
-        groups: names of what is no array, such as groups and links of HDF5.
-        read: an array by its name; of some places on the first axis if these are given.
+    `stored` has shape and type of every array, `groups` the names of what is no array,
+    such as groups and links of HDF5; `read` takes a name, and places on the first axis
+    if not all are wanted.  Methods raise `ValueError` for an array that is not there or
+    is something else.
     """
 
     stored: Mapping[str, Stored]
@@ -85,11 +85,7 @@ class ArrayFile(NamedTuple):
         return name in self.stored
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Shape of an array.
-
-        Raises:
-            ValueError: there is none of this name.
-        """
+        """Shape of an array."""
         if name not in self.stored:
             raise ValueError(
                 f"no array {name}{_near(name, self.stored)}; there are {self.names()}."
@@ -109,11 +105,7 @@ class ArrayFile(NamedTuple):
         return words
 
     def require_known(self) -> None:
-        """Refuse arrays that would be read under another name, which nobody has.
-
-        Raises:
-            ValueError: one that is misspelt, or says what is padding.
-        """
+        """Refuse arrays whose name is a misspelling, or says what is padding."""
         for name in sorted(self.stored):
             meant, advice = _meant(name)
             padding = {meant, meant.replace("real", "lengths")}
@@ -127,13 +119,8 @@ class ArrayFile(NamedTuple):
     ) -> tuple[int, ...]:
         """Shape of an array, once it is known to be right.
 
-        Args:
-            name: of the array.
-            axes: names of its axes.
-            sizes: lengths of those axes whose length is known, with its origin.
-
-        Raises:
-            ValueError: there is none, or it has another shape, or no entries.
+        `axes` are the names of its axes; `sizes` are the lengths of those whose length
+        is known, with its origin.  An array without entries is refused.
         """
         shape = self._require_real(name)
         if _fits(shape, axes, sizes) and 0 not in shape:
@@ -152,13 +139,8 @@ class ArrayFile(NamedTuple):
     ) -> Float[np.ndarray, "*shape"]:
         """An array of real numbers in double precision.
 
-        Args:
-            name: of the array.
-            chosen: places on the first axis that are read; all when omitted.
-            finite: whether all of them must be finite.
-
-        Raises:
-            ValueError: there is none, or it holds something else.
+        With `finite` an infinite number or NaN is refused.  `chosen` are the places on
+        the first axis that are read; all when omitted.
         """
         self._require_real(name)
         values = self.read(name, chosen).astype(float)
@@ -171,11 +153,7 @@ class ArrayFile(NamedTuple):
         return values
 
     def whole(self, name: str) -> Int[np.ndarray, "*shape"]:
-        """An array of whole numbers, of any type.
-
-        Raises:
-            ValueError: as `numbers`, or one is not whole.
-        """
+        """An array of whole numbers, of any type."""
         values = self.numbers(name)
         if (values != np.round(values)).any():
             wrong = values[values != np.round(values)].flat[0]
@@ -183,11 +161,7 @@ class ArrayFile(NamedTuple):
         return values.astype(int)
 
     def truths(self, name: str) -> Bool[np.ndarray, "*shape"]:
-        """An array of truth values, or of 0 and 1 of any type.
-
-        Raises:
-            ValueError: as `numbers`, or there are other numbers.
-        """
+        """An array of truth values, or of 0 and 1 of any type."""
         values = self.numbers(name)
         if not np.isin(values, (0, 1)).all():
             wrong = values[~np.isin(values, (0, 1))].flat[0]
@@ -197,11 +171,7 @@ class ArrayFile(NamedTuple):
         return values.astype(bool)
 
     def texts(self, name: str) -> list[str]:
-        """Texts of an array, also where they are stored as bytes.
-
-        Raises:
-            ValueError: there is none, or it holds something else.
-        """
+        """Texts of an array, also where they are stored as bytes."""
         self.shape(name)
         dtype = self.stored[name].dtype
         if dtype.kind not in "SU":
@@ -229,23 +199,7 @@ class ArrayFile(NamedTuple):
 
 
 def opened(path: str | Path) -> ArrayFile:
-    """A file of arrays, of which the headers have been read.
-
-    Args:
-        path: of an npz or HDF5 file; `~` is the home folder.
-
-    Raises:
-        OSError: there is no such file, or it is no regular one.
-        ValueError: it cannot be read, or is of another format.
-
-    Example:
-        >>> import numpy as np, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     np.savez(f"{folder}/mine.npz", Y=np.ones(3, np.float32))
-        ...     file = opened(f"{folder}/mine.npz")
-        ...     file.shape("Y"), file.numbers("Y").dtype
-        ((3,), dtype('float64'))
-    """
+    """A file of arrays (npz or HDF5), of which the headers have been read."""
     path = Path(path).expanduser()
     status = require_regular(path)
     if not status.st_size:

@@ -10,12 +10,10 @@ from statmech_attn.tasks.array_files import ArrayFile
 
 
 class Labels(NamedTuple):
-    """Labels of the examples of a set.
+    """Labels of the examples of a set: one number an example, or K.
 
-    Attributes:
-        Y: one number an example, or K where there may be several.
-        rows: examples of the file that they are of; None for all.
-        examples: number of examples in the file.
+    `rows` are the examples of the file that they are of, None for all of its
+    `examples`.
     """
 
     Y: Float[np.ndarray, "P *K"]
@@ -32,25 +30,9 @@ def labels(
 ) -> Labels:
     """Labels that are numbers to be predicted, or those of two classes.
 
-    Args:
-        file: of arrays.
-        name: of the labels.
-        classes: two numbers of classes, which become 1 and -1; other examples are left
-            out. Of one-hot columns, the numbers of two columns, counted from 0.
-        outputs: whether there may be several labels an example.
-
-    Raises:
-        ValueError: no labels, labels of another shape, or numbers of classes that
-            nobody chose.
-
-    Example:
-        >>> import tempfile
-        >>> from statmech_attn.tasks.array_files import opened
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     np.savez(f"{folder}/mine.npz", Y=[3, 5, 8, 3])
-        ...     of_classes = labels(opened(f"{folder}/mine.npz"), "Y", classes=[3, 8])
-        >>> of_classes.Y.tolist(), of_classes.rows.tolist()
-        ([1.0, -1.0, 1.0], [0, 2, 3])
+    Two numbers of `classes`, or of one-hot columns counted from 0, become 1 and -1, and
+    other examples are left out; numbers of classes that nobody chose are refused.  With
+    `outputs` there may be several labels an example.
     """
     Y = _numbers(file, name)
     if Y.ndim == 2 and Y.shape[1] == 1:
@@ -114,11 +96,7 @@ def _of_two(Y: np.ndarray, name: str, classes: Sequence[int]) -> Labels:
 def _require_no_classes(
     file: ArrayFile, name: str, Y: np.ndarray, outputs: bool
 ) -> None:
-    """Refuse numbers that name classes: whole ones, or 0 and 1 of any type.
-
-    Raises:
-        ValueError: in one line, with what makes labels of them.
-    """
+    """Refuse numbers that name classes: whole ones, or 0 and 1 of any type."""
     values = np.unique(Y)
     whole = file.stored[name].dtype.kind in "biu"
     if values.size < 2 or values.tolist() == [-1, 1]:

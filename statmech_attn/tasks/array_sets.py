@@ -20,20 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")  # as legends and headings show
 def sets_of_tests(file: ArrayFile) -> dict[str, str]:
     """Ends of the names of the arrays of every test set: the first one, then by name.
 
-    Args:
-        file: of arrays.
-
-    Raises:
-        ValueError: a name that is none, two that differ in capitals alone, or a further
-            set without labels.
-
-    Example:
-        >>> import numpy as np, tempfile
-        >>> from statmech_attn.tasks.array_files import opened
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     np.savez(f"{folder}/mine.npz", Y_test_shifted=[1], x_test_shifted=[1])
-        ...     sets_of_tests(opened(f"{folder}/mine.npz"))
-        {'test': '_test', 'shifted': '_test_shifted'}
+    Two sets that differ in capitals alone are refused, and one without labels.
     """
     stored = [(name, m[1]) for name in file.stored if (m := _OF_SET.fullmatch(name))]
     arrays: dict[str, str] = {}  # of every set, the one that shows first

@@ -31,13 +31,10 @@ _WORDS = (
 class Source(NamedTuple):
     """Where the attentioned inputs of a file are from.
 
-    Attributes:
-        layers: the array of every layer, None for a linear block; none at all where the
-            file has the attentioned inputs xi.
-        heads: heads per layer in the file.
-        kept: those that are taken of every layer, counted from zero.
-        skip: factors of the skip connections, None for a layer without.
-        features: number N_0.
+    `layers` has the array of every layer, None for a linear block, and is empty where
+    the file has the attentioned inputs xi.  `heads` counts the heads per layer in the
+    file, `kept` are those that are taken, from zero; `skip` is None for a layer
+    without, and `features` is N_0.
     """
 
     file: ArrayFile
@@ -70,11 +67,8 @@ class Source(NamedTuple):
     def names(self, *, numbered: bool = False) -> tuple[str, ...]:
         """Names of the heads taken, and of skip connections before those of a layer.
 
-        Args:
-            numbered: whether heads without names are called layer.head; none otherwise.
-
-        Raises:
-            ValueError: names that are no texts, or not those of all heads.
+        Heads without names are called layer.head where `numbered`; there are none
+        otherwise.
         """
         every = _head_names(self.file, self.heads)
         if not every and not numbered and self.counts == self.heads:
@@ -89,12 +83,8 @@ class Source(NamedTuple):
     def check(self, end: str, examples: int) -> None:
         """Refuse arrays of a set that are missing, or of another shape.
 
-        Args:
-            end: of the names of its arrays.
-            examples: number of labels.
-
-        Raises:
-            ValueError: in one line, with the shape that is needed.
+        `end` is that of the names of the set's arrays, `examples` the number of its
+        labels.
         """
         file, sizes = self.file, {"P": (examples, f"labels Y{end}")}
         if end:
@@ -141,15 +131,8 @@ class Source(NamedTuple):
     ) -> Float[Array | np.ndarray, "P N_0 Pi"]:
         """Attentioned inputs of a set that has been checked.
 
-        Args:
-            end: of the names of its arrays.
-            rows: examples that are taken; all for None.
-            readout: token that is read, as in `bpkr.attended`.
-            queries: whether queries are columns or rows of attention.
-
-        Raises:
-            ValueError: numbers that are not finite, or attention that does not sum to
-                one.
+        `rows` are the examples that are taken, all for None; `readout` is as in
+        `bpkr.attended`, and `queries` are "columns" or "rows" of attention.
         """
         among = slice(None) if rows is None else rows
         if not self.layers:
@@ -169,14 +152,8 @@ class Source(NamedTuple):
     ) -> list[Float[Array, "P _N_l H_l"]]:
         """Attentioned inputs of every layer alone, of the hidden state that it sees.
 
-        Args:
-            readout, queries: as in `inputs`.
-
-        Returns:
-            One array for each layer; none where the file has no hidden states.
-
-        Raises:
-            ValueError: some of the hidden states are missing, or do not fit.
+        An empty list where the file has no hidden states; an error where some are
+        missing.
         """
         file, layers = self.file, range(1, len(self.layers) + 1)
         if not any(f"hidden_{layer}" in file for layer in layers):
@@ -212,9 +189,6 @@ class Source(NamedTuple):
         """Attentioned inputs of every layer with the other layers' heads averaged.
 
         These have one head, the mean of theirs, to which a skip connection is added.
-
-        Args:
-            readout, queries: as in `inputs`.
         """
         x = self.file.numbers("x")
         tokens = x.shape[2]
@@ -301,27 +275,9 @@ def source(
 ) -> Source:
     """What gives the attentioned inputs of a file, with all shapes checked.
 
-    Args:
-        file: of arrays.
-        examples: number of labels of every set, by the end of the names of its arrays.
-        skip: factors of the skip connections, as in `bpkr.Problem`.
-        heads: those that are taken, by name or as layer.head; all of a layer of which
-            none is named.
-
-    Raises:
-        ValueError: nothing does, two arrays say different things, shapes disagree, or
-            there is no such head.
-
-    Example:
-        >>> import numpy as np, tempfile
-        >>> from statmech_attn.tasks.array_files import opened
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     np.savez(f"{folder}/mine.npz", x=np.ones((4, 3, 2)),
-        ...         heads_1=np.zeros((5, 3, 3)))
-        ...     file = opened(f"{folder}/mine.npz")
-        >>> inputs = source(file, {"": 4}, heads=["1.2", "1.4"])
-        >>> inputs.heads, inputs.kept, inputs.names()
-        ((5,), ((1, 3),), ('1.2', '1.4'))
+    `examples` is the number of labels of every set, by the end of the names of its
+    arrays; `heads` are those that are taken, by name or as layer.head, all of a layer
+    of which none is named.
     """
     layers: tuple[str | None, ...] = ()
     if "xi" in file:
@@ -375,11 +331,7 @@ def _count(file: ArrayFile, name: str) -> int:
 
 
 def _layers(file: ArrayFile) -> tuple[str | None, ...]:
-    """The array of every layer, None for a linear block.
-
-    Raises:
-        ValueError: a layer without any, or with two.
-    """
+    """The array of every layer, None for a linear block; each has one of the two."""
     blocks: set[int] = set()
     if "linear_blocks" in file:
         blocks = {int(number) for number in file.whole("linear_blocks").ravel()}
@@ -433,11 +385,7 @@ def _head_names(file: ArrayFile, heads: Sequence[int]) -> tuple[str, ...]:
 def _kept(
     heads: Sequence[int], chosen: Sequence[str], names: Sequence[str]
 ) -> tuple[tuple[int, ...], ...]:
-    """Heads of every layer that are taken, counted from zero.
-
-    Raises:
-        ValueError: a head that there is not.
-    """
+    """Heads of every layer that are taken, counted from zero."""
     numbers = bpkr.head_names(heads)
     places = dict(zip(numbers, itertools.count())) | dict(zip(names, itertools.count()))
     for word in chosen:
@@ -457,14 +405,9 @@ def _kept(
 
 
 def _attention(name: str, layer: int, omega: np.ndarray, queries: str, real, mask: str):
-    """Attention of a layer, once it is known that its weights add up to one.
+    """Attention of a layer (from 0), once it is known that its weights add up to one.
 
-    Args:
-        layer: its number, from 0.
-        mask: name of the array of real tokens.
-
-    Raises:
-        ValueError: as `bpkr.attention_arrays`, of the heads and examples taken.
+    `mask` is the name of the array of real tokens, for messages.
     """
     try:
         below = [None] * layer

@@ -39,12 +39,9 @@ from statmech_attn.tasks.array_sources import source
 class AttendedSets(NamedTuple):
     """Attentioned inputs and labels of a training set and of test sets.
 
-    Attributes:
-        heads: heads per layer.
-        names: of the heads, layer by layer, and of skip connections before those of
-            their layer; none where the file has none.
-        sets: inputs and labels of all test sets by name, that of `xi_test` first; none
-            where there is no other.
+    `names` are of the heads, layer by layer, and of skip connections before those of
+    their layer; none where the file has none.  `sets` are all test sets by name, that
+    of `xi_test` first; none where there is no other.
     """
 
     xi: Float[Array, "P N_0 Pi"]
@@ -103,13 +100,6 @@ def write_example(folder: str | Path) -> Path:
     """Write a small file of arrays, `arrays.npz`: what the template of a study reads.
 
     Labels are decided by what head 2 of layer 1 and head 1 of layer 2 attend.
-
-    Raises:
-        FileExistsError: there is one already.
-        StorageError: it cannot be written.
-
-    Example:
-        `statmech-attn new arrays --output study.toml` writes study and file.
     """
     random = np.random.default_rng(0)
     P, N_0, T = 120, 12, 6

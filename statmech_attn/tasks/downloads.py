@@ -92,14 +92,7 @@ class Fetched(NamedTuple):
 
 
 def check(names: Iterable[str]) -> None:
-    """Refuse names that are no data set's.
-
-    Raises:
-        ValueError: for the first of them.
-
-    Example:
-        >>> check(["mnist", "omniglot-small"])
-    """
+    """Refuse names that are no data set's."""
     for name in names:
         if name not in SOURCES:
             allowed = ", ".join(f'"{known}"' for known in SOURCES)
@@ -112,20 +105,9 @@ def fetch(
     """Download the files of a data set that are not in the data folder yet.
 
     A file that is there is kept; one that is not the published file is an error, and
-    then nothing is downloaded.
-
-    Args:
-        name: "omniglot" (the full set), "omniglot-small", "mnist" or "fashion-mnist".
-        folder: the data folder; created where it does not exist.
-        progress: makes a progress bar from a file's name: an object with attribute
-            `total` and methods update(bytes), reset() and close(), as pooch asks for.
-
-    Raises:
-        ValueError: no such data set, another file in its place, or no pooch.
-        OSError: no connection, or a server that refuses.
-
-    Example:
-        `fetch("mnist", "images")`
+    then nothing is downloaded.  `progress` makes a progress bar from a file's name: an
+    object with attribute `total` and methods update(bytes), reset() and close(), as
+    pooch asks for.
     """
     check([name])
     source = SOURCES[name]

@@ -28,15 +28,7 @@ def files(folder: Path, prefix: str) -> list[Path]:
 def labelled(
     folder: Path, prefix: str
 ) -> tuple[UInt8[np.ndarray, "P S S"], UInt8[np.ndarray, " P"]] | None:
-    """Images and labels of the files `prefix`-*, or None where there are no images.
-
-    Raises:
-        ValueError: damaged files, no labels or another number of them, or images that
-            are not square.
-
-    Example:
-        `images, labels = labelled(Path("images/mnist"), "t10k")`
-    """
+    """Images and labels of the files `prefix`-*, or None where there are no images."""
     images_at = _gzipped_or_plain(folder, f"{prefix}-{IMAGES}")
     if images_at is None:
         return None
@@ -57,14 +49,7 @@ def labelled(
 
 
 def read(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
-    """The array of an IDX file of unsigned bytes, gzipped or plain.
-
-    Raises:
-        ValueError: another format, or a file that is damaged.
-
-    Example:
-        `read(Path("images/mnist/t10k-labels-idx1-ubyte.gz"), 1)`
-    """
+    """The array of an IDX file of unsigned bytes, gzipped or plain."""
     content = _content(path)
     start = 4 + 4 * dimensions
     if content[:4] != bytes((0, 0, 8, dimensions)) or len(content) < start:

@@ -63,28 +63,17 @@ class ImageSets(NamedTuple):
     def train(
         self, key: Key[Array, ""], number: int, examples: int
     ) -> one_shot.Examples:
-        """Training tasks of the theory for the heads of a network.
-
-        Args:
-            key: random key of JAX.
-            number: of the network.
-            examples: number of tasks, even.
-        """
+        """Training tasks of the theory for the heads of a network, an even number."""
         key = rng.key_for(key, "training set", number)
         return one_shot.draw(key, self.split.train, self.setting, examples=examples)
 
     def tests(
         self, key: Key[Array, ""], number: int, examples: int
     ) -> dict[str, one_shot.Examples]:
-        """Tasks of every test set.
+        """Tasks of every test set, an even number `examples` of each.
 
-        Those of a network are the same for its training, theory and pruning by one
-        key, and of a set whatever others are there; each network has its own.
-
-        Args:
-            key: random key of JAX.
-            number: of the network.
-            examples: number of tasks of each set, even.
+        Those of a network are the same for its training, theory and pruning by one key,
+        and of a set whatever others are there; each network `number` has its own.
         """
         parts = {MAIN: self.split.test, VALIDATION: self.split.validation}
         sets = {}

@@ -45,14 +45,7 @@ class Split(NamedTuple):
 
 
 def data_folder() -> Path:
-    """Folder of the image data: the environment variable STATMECH_ATTN_DATA.
-
-    Raises:
-        ValueError: it is not set, or names no folder.
-
-    Example:
-        `omniglot(data_folder())`
-    """
+    """Folder of the image data: the environment variable STATMECH_ATTN_DATA."""
     named = os.environ.get("STATMECH_ATTN_DATA")
     if not named or not Path(named).is_dir():
         reason = f"there is no folder {named}" if named else "it is not set"
@@ -141,16 +134,7 @@ def split(classes: ImageClasses, name: str | SplitTable) -> Split:
 def turned(classes: ImageClasses) -> ImageClasses:
     """Eight classes of each: turned by quarters, and mirrored and turned.
 
-    Args:
-        classes: upright ones, which come first.
-
-    Example:
-        >>> import numpy as np
-        >>> corner = np.zeros((1, 1, 2, 2), np.float32)
-        >>> corner[..., 0, 0] = 1
-        >>> eight = turned(ImageClasses(("Greek/character01",), corner))
-        >>> eight.names[1], eight.images[1, 0].tolist()
-        ('Greek/character01 turned 90', [[0.0, 0.0], [1.0, 0.0]])
+    The upright ones come first.
     """
     names, images = [], []
     for number in range(ORIENTATIONS):
@@ -204,13 +188,7 @@ def elsewhere(
 
 
 def digest(classes: ImageClasses) -> str:
-    """SHA-256 of names, shape and pixels.
-
-    Example:
-        >>> import numpy as np
-        >>> digest(ImageClasses(("a",), np.zeros((1, 1, 2, 2), np.float32)))[:8]
-        'ee7d7670'
-    """
+    """SHA-256 of names, shape and pixels."""
     pixels = np.ascontiguousarray(classes.images, "<f4")
     head = "\n".join([*classes.names, str(pixels.shape)])
     return hashlib.sha256(head.encode() + b"\0" + pixels.tobytes()).hexdigest()

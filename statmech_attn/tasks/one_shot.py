@@ -60,16 +60,7 @@ class Examples(NamedTuple):
 def patches(
     images: Float[np.ndarray, "C D S S"], setting: Setting
 ) -> Float[np.ndarray, "C D p N_0"]:
-    """Layer-normalised patches, row by row; a constant patch becomes 0.
-
-    Raises:
-        ValueError: images of another size.
-
-    Example:
-        >>> import numpy as np
-        >>> patches(np.zeros((2, 5, 32, 32), np.float32), Setting()).shape
-        (2, 5, 16, 192)
-    """
+    """Layer-normalised patches, row by row; a constant patch becomes 0."""
     size, side = setting.image_size, setting.patch
     if np.ndim(images) != 4 or images.shape[2:] != (size, size):
         raise ValueError(
@@ -87,13 +78,7 @@ def patches(
 
 
 def codes(setting: Setting) -> Codes:
-    """Standardised sinusoidal positions (base 10 000) and the symbols' vectors.
-
-    Example:
-        >>> positions, symbols = codes(Setting())
-        >>> positions.shape, symbols.shape, bool(abs(positions.mean()) < 1e-12)
-        ((48, 192), (3, 192), True)
-    """
+    """Standardised sinusoidal positions (base 10 000) and the symbols' vectors."""
     rates = 10_000.0 ** (-np.arange(0, setting.n_inputs, 2) / setting.n_inputs)
     angles = np.arange(setting.tokens)[:, None] * rates
     table = np.stack([np.sin(angles), np.cos(angles)], -1)
@@ -115,22 +100,8 @@ def choose(
 ) -> Choices:
     """Draw the choices of independent examples; sizes are static under `jax.jit`.
 
-    Args:
-        key: random key of JAX.
-        n_classes: number of classes.
-        n_drawings: drawings of each class.
-        examples: number of examples.
-        classes: (examples, 2), the unordered pairs of classes, numbers below
-            `n_classes`, as from `pairs`; None draws them, all alike probable.
-
-    Raises:
-        ValueError: fewer than two classes or drawings, no example, or `classes` of
-            another shape.
-
-    Example:
-        >>> import jax
-        >>> choose(jax.random.key(0), n_classes=5, n_drawings=20, examples=4).y.shape
-        (4,)
+    `classes` (examples, 2) are unordered pairs of classes, as from `pairs`; None draws
+    them, all alike probable.
     """
     if n_classes < 2 or n_drawings < 2 or examples < 1:
         raise ValueError(
@@ -145,16 +116,7 @@ def choose(
 
 
 def pairs(key: Key[Array, ""], n_classes: int) -> Int32[Array, "n_pairs 2"]:
-    """All unordered pairs of classes in random order: one published pass.
-
-    Raises:
-        ValueError: fewer than two classes.
-
-    Example:
-        >>> import jax
-        >>> pairs(jax.random.key(0), 1028).shape
-        (527878, 2)
-    """
+    """All unordered pairs of classes in random order: one published pass."""
     if n_classes < 2:
         raise ValueError(f"two or more classes are needed; got {n_classes}.")
     listed = np.stack(np.triu_indices(n_classes, 1), 1).astype(np.int32)
@@ -164,42 +126,19 @@ def pairs(key: Key[Array, ""], n_classes: int) -> Int32[Array, "n_pairs 2"]:
 def sequences(
     patches: Float[Array | np.ndarray, "C D p N_0"], choices: Choices, codes: Codes
 ) -> tuple[Float[Array, "B N_0 T"], Float[Array, " B"]]:
-    """Inputs and labels of the choices, in the dtype of `patches`.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> chosen = choose(jax.random.key(0), n_classes=4, n_drawings=3, examples=2)
-        >>> x, y = sequences(jnp.zeros((4, 3, 16, 192)), chosen, codes(Setting()))
-        >>> x.shape
-        (2, 192, 48)
-    """
+    """Inputs and labels of the choices, in the dtype of `patches`."""
     return _assembled(shown(patches, choices), choices, codes)
 
 
 def shown(
     patches: Float[Array | np.ndarray, "C D p n"], choices: Choices
 ) -> Float[Array, "B 3 p n"]:
-    """Patches of first, second and query image of the choices.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> chosen = choose(jax.random.key(0), n_classes=4, n_drawings=3, examples=2)
-        >>> shown(jnp.zeros((4, 3, 16, 64)), chosen).shape
-        (2, 3, 16, 64)
-    """
+    """Patches of first, second and query image of the choices."""
     return jnp.stack([patches[rows] for rows in _rows(choices)], 1)
 
 
 def first_symbol(choices: Choices) -> Int32[Array, " B"]:
-    """Sign of the first image's symbol, 1 or -1; the second has the other one.
-
-    Example:
-        >>> import numpy as np
-        >>> whole = lambda *x: np.array(x, np.int32)
-        >>> pairs, drawn = whole([0, 1], [0, 1]), whole([0, 1, 2], [0, 1, 2])
-        >>> first_symbol(Choices(pairs, drawn, whole(0, 1), whole(1, 1))).tolist()
-        [1, -1]
-    """
+    """Sign of the first image's symbol, 1 or -1; the second has the other one."""
     return jnp.asarray(choices.y * (1 - 2 * choices.match))
 
 

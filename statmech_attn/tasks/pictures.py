@@ -16,14 +16,7 @@ _BROKEN = (EOFError, OSError, SyntaxError, ValueError, struct.error, zlib.error)
 
 
 def decoded(content: bytes) -> UInt8[np.ndarray, "S S"]:
-    """Grey values 0 to 255 of a square PNG.
-
-    Raises:
-        ValueError: no PNG, a damaged one or one that is not square; or no Pillow.
-
-    Example:
-        `decoded(Path("0394_07.png").read_bytes())`
-    """
+    """Grey values 0 to 255 of a square PNG."""
     Image = pillow()
     try:
         with Image.open(io.BytesIO(content), formats=["PNG"]) as image:
@@ -51,13 +44,7 @@ def _grey(image, Image) -> UInt8[np.ndarray, "..."]:
 
 
 def resized(values: UInt8[np.ndarray, "R R"], size: int) -> UInt8[np.ndarray, "S S"]:
-    """Bilinear resize to `size` x `size`; an image of that size is left alone.
-
-    Example:
-        >>> import numpy as np
-        >>> resized(np.full((8, 8), 7, np.uint8), 4).tolist()[0]
-        [7, 7, 7, 7]
-    """
+    """Bilinear resize to `size` x `size`; an image of that size is left alone."""
     if values.shape == (size, size):
         return values
     Image = pillow()

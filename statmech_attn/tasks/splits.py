@@ -55,12 +55,7 @@ ALPHABETS = frozenset(
 
 
 def table(split: str | SplitTable) -> SplitTable:
-    """The table of a named split, or a user's own once its three lists are there.
-
-    Example:
-        >>> table("small")["test"]
-        ['Greek', 'Tagalog']
-    """
+    """The table of a named split, or a user's own once its three lists are there."""
     if isinstance(split, str):
         if split not in SPLITS:
             allowed = " or ".join(f'"{name}"' for name in SPLITS)

@@ -231,11 +231,7 @@ def _fewer(
 
 
 def _value_weights(file: ArrayFile, attended: Source) -> bpkr.Weights | None:
-    """Trained values and readout as they act, in the normalisation of the theory.
-
-    Raises:
-        ValueError: some of the arrays are missing or do not fit each other.
-    """
+    """Trained values and readout as they act, in the normalisation of the theory."""
     names = [f"V_{layer}" for layer in range(1, len(attended.heads) + 1)]
     if not any(name in file for name in ("a", *names)):
         return None
@@ -256,11 +252,7 @@ def _value_weights(file: ArrayFile, attended: Source) -> bpkr.Weights | None:
 
 
 def _ablation(file: ArrayFile, attended: Source) -> bpkr.Ablation | None:
-    """Losses of the network without its heads.
-
-    Raises:
-        ValueError: some of the arrays are missing, do not fit, or are not finite.
-    """
+    """Losses of the network without its heads; None where the file has none."""
     layers = range(1, len(attended.heads) + 1)
     slopes = any(f"slope_{layer}" in file for layer in layers)
     if "loss" not in file and not slopes:
@@ -295,11 +287,7 @@ def _ablation(file: ArrayFile, attended: Source) -> bpkr.Ablation | None:
 
 
 def _classes(file: ArrayFile) -> np.ndarray:
-    """Labels of classes: -1 and 1 of two, one-hot columns of more.
-
-    Raises:
-        ValueError: no whole numbers of two classes or more.
-    """
+    """Labels of classes: -1 and 1 of two, one-hot columns of more."""
     Y = file.numbers("Y")
     if Y.ndim != 1:
         raise ValueError(

@@ -228,12 +228,10 @@ class Trainer:
 def block_store(
     folder: Path | None, identity: Mapping[str, Any], inputs: Iterable[bytes]
 ) -> BlockFolder | BlockMemory:
-    """Where blocks of a training are kept; in memory without a folder.
+    """Where blocks of one training are kept; in memory without a folder.
 
-    Args:
-        folder: of one training.
-        identity: of the computation that it is a point of.
-        inputs: what its numbers depend on besides.
+    `identity` is that of the computation that it is a point of, `inputs` are what its
+    numbers depend on besides.
     """
     if folder is None:
         return BlockMemory(warmup=0)
@@ -258,12 +256,8 @@ def follow(
 ) -> Any:
     """Blocks from the start, or from the last one in the store, to the end of the run.
 
-    Args:
-        advance: the state after a block, and its records.
-        after: called after each block that is stored.
-
-    Returns:
-        The last state.
+    `advance` gives the state after a block and its records; `after` is called after
+    each block that is stored.  Returns the last state.
     """
     state = store.state(start)
     while store.done < blocks and state.result == RUNNING:
@@ -285,11 +279,7 @@ def _norm(gradient: Any) -> Float[Array, ""]:
 
 
 def optax_module():
-    """optax, which only training needs.
-
-    Raises:
-        ValueError: it is not installed.
-    """
+    """optax, which only training needs; `ValueError` where it is not installed."""
     try:
         import optax
     except ImportError:

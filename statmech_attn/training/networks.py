@@ -147,7 +147,7 @@ class TrainedNetworks(TaskPoints):
         return problem.draw_prior(jax.random.fold_in(self.key, number))
 
     def trainer(self, number: int) -> Trainer:
-        """Compiled once for every width."""
+        """The descent of a point, compiled once for every width."""
         width = number // (self.restarts * len(self.temperatures))
         with self._compiling:
             if width not in self._trainers:

@@ -48,20 +48,7 @@ MEASURED = "accuracy", "output_rms", "loss_validation"
 
 
 def precision_here(choices: Minibatches) -> Precision:
-    """Precision of matrix products on this device.
-
-    Args:
-        choices: numerical choices.
-
-    Returns:
-        One of the names of `Precision`.
-
-    Example:
-        >>> choices = Minibatches(
-        ...     learning_rate=1e-3, steps=100, block=10, precision="single")
-        >>> precision_here(choices)
-        'single'
-    """
+    """Precision of matrix products on this device."""
     if choices.precision == "auto":
         return "single" if devices()[0].platform == "cpu" else "mixed"
     return choices.precision

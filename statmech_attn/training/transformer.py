@@ -63,9 +63,7 @@ class Transformer(NamedTuple):
 class Codes(NamedTuple):
     r"""What is added to the features of tokens, $\bar c_t + s\, d_t$.
 
-    Attributes:
-        common: $\bar c$, the same for all examples.
-        difference: d.
+    `common` is $\bar c$, the same for all examples, `difference` is d.
     """
 
     common: Float[Array, "T N_0"]
@@ -75,9 +73,7 @@ class Codes(NamedTuple):
 class Tokens(NamedTuple):
     r"""Tokens $x_t = (v_t, ..., v_t) + \bar c_t + s\, d_t$ of examples; see `Codes`.
 
-    Attributes:
-        v: vectors of the examples, of which each feature vector is made of copies.
-        signs: s.
+    Each feature vector is made of copies of `v`; `signs` are s.
     """
 
     v: Float[Array, "B T n"]
@@ -195,10 +191,7 @@ def outputs(
 def acting(transformer: Transformer, codes: Codes, n: int) -> Acting:
     """A network as it acts on tokens of n features, once for all examples.
 
-    Args:
-        transformer: all weights of the network.
-        codes: of the tokens.
-        n: length of v.
+    n is the length of v in `Tokens`.
     """
 
     def on_tokens(W: Float[Array, "... N_0"]) -> OnTokens:
@@ -217,24 +210,7 @@ def acting(transformer: Transformer, codes: Codes, n: int) -> Acting:
 def answers(
     network: Acting, tokens: Tokens, precision: Precision = "single"
 ) -> Float[Array, " B"]:
-    """f of tokens in their precision, as `outputs` of their features.
-
-    Args:
-        network: as it acts on the tokens.
-        tokens: of the examples.
-        precision: as in `outputs`.
-
-    Example:
-        >>> import jax
-        >>> import jax.numpy as jnp
-        >>> network = initial(
-        ...     jax.random.key(0), n_inputs=8, heads=(2, 2), width=4, key_size=5)
-        >>> ones = jnp.ones((3, 8))
-        >>> tokens = Tokens(jnp.ones((6, 3, 4)), jnp.ones(6))
-        >>> f = answers(acting(network, Codes(ones, ones), 4), tokens)
-        >>> bool(jnp.allclose(f, outputs(network, jnp.full((6, 8, 3), 3.0))))
-        True
-    """
+    """f of tokens in their precision, as `outputs` of their features."""
     B, T, _ = tokens.v.shape
     kind = tokens.v.dtype
     product = _product(kind, precision)

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import wishart
-from statmech_attn.bpkr.theory import saddle
+from statmech_attn.bpkr import prior, wishart
+from statmech_attn.bpkr.theory import action, saddle
 from statmech_attn.bpkr.theory.action import order_parameters_of
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.posterior_samples.weight_sampling import sample_weights
@@ -482,3 +482,14 @@ def test_bad_input_is_refused(tokens, problem):
         posed(xi[:, :, :4], width=12)
     with pytest.raises(ValueError, match="other skip connections"):
         problem.theory(posed(xi, width=12, skip=0.3).solve())
+
+
+def test_shapes_with_and_without_a_skip_connection():
+    assert prior.skips(0.5, 2) == (0.5, 0.5) and prior.skips((1, 0), 2) == (1.0, None)
+    skip = (0.5, None)
+    assert prior.branches((2, 3), skip) == (3, 3)
+    assert prior.path_shares((2, 3), skip).tolist() == [3.0] * 3 + [6.0] * 6
+    assert prior.factor_shapes((2, 3), skip) == ((6, 3), (3, 0), (1, 0))
+    assert [x.tolist() for x in prior.lower(2, 1)] == [[0, 0, 1, 1, 1], [0, 1, 0, 1, 2]]
+    below = action.below(2 * jnp.eye(1), jnp.array([[3.0, 1.0]]), 1, 0.5)
+    assert below.tolist() == [[1.0, 0.0], [6.0, 2.0]]

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
-from statmech_attn.storage import machine
+from statmech_attn.storage import changes, machine, toml
 
 
 STUDY = """
@@ -115,3 +115,10 @@ def test_the_processor_is_described_or_absent(
     monkeypatch.setattr(machine.platform, "system", lambda: "Linux")
     assert machine.cpu_model.__wrapped__() == model
     assert machine._cpu_instructions.__wrapped__() == instructions
+
+
+def test_one_line_has_the_first_three_changes_and_the_number_of_the_others():
+    said = changes.in_one_line(["a: 1 -> 2", "b: 3 -> 4", "c: 5 -> 6", "d: 7 -> 8"])
+    assert said == "a: 1 -> 2; b: 3 -> 4; c: 5 -> 6; and 1 more"
+    value = {"start": 0.5, "names": ["a", "b"]}
+    assert toml.inline(value) == '{ start = 0.5, names = ["a", "b"] }'

@@ -139,3 +139,19 @@ def test_accelerators_take_the_products_of_bfloat16():
 def test_impossible_sizes_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         initial(jax.random.key(0), **SIZES | changes)
+
+
+@pytest.mark.slow
+def test_answers_to_tokens_of_copies_are_outputs_of_their_features():
+    sizes = {"n_inputs": 8, "heads": (2, 2), "width": 4, "key_size": 5}
+    network = initial(jax.random.key(0), **sizes)
+    v, codes = (
+        2 * rng.normal(jax.random.key(1), (6, 3, 4)),
+        rng.normal(jax.random.key(1), (2, 3, 8)),
+    )
+    signs = jnp.array([1.0, -1.0] * 3)
+    acting = transformer.acting(network, transformer.Codes(*codes), 4)
+    f = transformer.answers(acting, transformer.Tokens(v, signs))
+    x = jnp.tile(v, 2) + codes[0] + signs[:, None, None] * codes[1]
+    expected = OUTPUTS(network, x.swapaxes(1, 2))
+    np.testing.assert_allclose(f, expected, rtol=1e-5, atol=1e-6 * expected.std())

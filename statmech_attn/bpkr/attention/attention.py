@@ -320,9 +320,8 @@ def check_inputs(x, heads: Heads) -> Float[Array, "P N_0 T"]:
 def _through(omegas: Iterable[Array] | None, along: Array | np.ndarray, b) -> Array:
     """What the paths that go on from a layer read of the tokens below it.
 
-    Args:
-        omegas: of its heads, None for a linear block.
-        b: factor of its skip connection, None without.
+    `omegas` are of its heads, None for a linear block; `b` is the factor of its skip
+    connection, None without.
     """
     through = [along]
     if omegas is not None:

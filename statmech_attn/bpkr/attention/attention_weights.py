@@ -162,18 +162,8 @@ def readout_weights(
 ) -> Float[Array | np.ndarray, "#P T"]:
     """e_{t*} of every example: "first", "last", "mean" or the index of a token.
 
-    Args:
-        readout: which token, or their mean.
-        x: (P, N_0, T), of which the shape counts.
-        real: which tokens are no padding; where omitted all, and P is 1.
-
-    Raises:
-        ValueError: another readout, or a token that is padding.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> readout_weights("mean", jnp.ones((1, 3, 2))).tolist()
-        [[0.5, 0.5]]
+    `x` is (P, N_0, T), of which the shape counts; `real` says which tokens are no
+    padding.  Without it all are, and P is 1.
     """
     tokens = x.shape[2]
     known = np.ones((1, tokens), bool) if real is None else real

@@ -219,14 +219,7 @@ def draw_weights(
 
 
 def skips_of(weights: Weights) -> Skip:
-    """The factors of the skip connections of every layer, None where it has none.
-
-    Example:
-        >>> V = (jnp.ones((1, 2, 2)),) * 2
-        >>> weights = Weights(jnp.eye(2), V, jnp.ones(2), skip=(1, 0))
-        >>> skips_of(weights)
-        (1, None)
-    """
+    """The factors of the skip connections of every layer, None where it has none."""
     none = lambda b: b is None or (isinstance(b, (int, float)) and b == 0)
     factors = weights.skip or (None,) * len(weights.V)
     return tuple(None if none(b) else b for b in factors)

@@ -80,15 +80,12 @@ def variables(
     sets: Mapping[str, int],
     choices: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Accuracies and errors, chosen temperatures, and the gain over the limit.
+    """Accuracies and errors, chosen temperatures, and the gain over the GP limit.
 
-    Args:
-        right, right_gp: whether an example is answered rightly, 1 or 0, by networks and
-            by their limit; NaN where that is not known, and beyond the examples of a
-            set.
-        temperatures: of the grid.
-        sets: number of examples of every test set, by name.
-        choices: name of the set that chooses, by the name of the choice.
+    `right` and `right_gp` are 1 or 0 for every example, of networks and of their limit;
+    NaN where that is not known, and beyond the examples of a set.  `sets` has the
+    number of examples of every test set, `choices` the set that chooses, by the name of
+    the choice.
     """
     result: dict[str, Any] = {}
     best, counts = {}, [*sets.values()]
@@ -126,15 +123,7 @@ def choose(
 ) -> tuple[Float[np.ndarray, "*W C"], Float[np.ndarray, "*W C S Q"]]:
     """Temperature and answers by each choice; NaN where no temperature has any.
 
-    Args:
-        right, temperatures, sets, choices: as in `variables`.
-
-    Example:
-        >>> import numpy as np
-        >>> right = np.array([[[1, 0], [1, 0]], [[1, 1], [0, 0]]], float)  # T, S, Q
-        >>> choices = {"validation": "seen", "published": "test"}
-        >>> choose(right, [0.1, 1.0], {"seen": 2, "test": 2}, choices)[0].tolist()
-        [1.0, 0.1]
+    Arguments as of `variables`.
     """
     chosen, chosen_at, names = [], [], [*sets]
     for name in choices.values():
@@ -150,15 +139,6 @@ def choose(
 def shares(
     answers: Float[np.ndarray, "*W S Q"], counts: Sequence[int]
 ) -> Float[np.ndarray, "*W S"]:
-    """Means over the examples of every test set, which may have fewer than Q.
-
-    Args:
-        answers: 1 or 0 of every example.
-        counts: numbers of examples.
-
-    Example:
-        >>> shares(np.array([[1.0, 0.0], [1.0, np.nan]]), [2, 1]).tolist()
-        [0.5, 1.0]
-    """
+    """Share of right answers in every test set, of its first `counts` examples."""
     means = [answers[..., place, :count].mean(-1) for place, count in enumerate(counts)]
     return np.stack(means, -1)

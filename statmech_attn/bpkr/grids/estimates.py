@@ -13,13 +13,11 @@ EXACT = "exact"  # name of the estimate by it
 
 
 class Estimate(NamedTuple):
-    """Words and look of an estimate.
+    """Words and look of an estimate, in legends and figures.
 
-    Attributes:
-        words: for a legend, formulas between dollar signs.
-        colour: number in a palette.
-        marker: of matplotlib, for values with bars; a line has none.
-        dashed: whether the page draws its line with dashes.
+    `words` has formulas between dollar signs, `colour` is a number in a palette,
+    `marker` one of matplotlib for values with bars (a line has none), and `dashed` is
+    for the page.
     """
 
     words: str
@@ -52,26 +50,10 @@ SCORES = {  # of heads, and orders in which they are pruned
 
 
 def estimate(name: str) -> Estimate:
-    """Words and look of an estimate.
-
-    Args:
-        name: as in a file.
-
-    Example:
-        >>> estimate("corrected").plain, estimate("mala").words
-        ('saddle point + 1/N', 'weights (mala)')
-    """
+    """Words and look of an estimate, by its name in a file."""
     return ESTIMATES.get(name, OTHER._replace(words=OTHER.words.format(name)))
 
 
 def of_method(method: str) -> str:
-    """Name of what a method of sampling estimates.
-
-    Args:
-        method: of a posterior study.
-
-    Example:
-        >>> of_method("order-parameter"), of_method("langevin")
-        ('exact', 'langevin')
-    """
+    """Name of what a method of sampling of a posterior study estimates."""
     return EXACT if method == EXACT_LAW else method

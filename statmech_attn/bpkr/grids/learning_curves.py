@@ -119,12 +119,9 @@ class Measured(NamedTuple):
 class Estimated(NamedTuple):
     """What the theory says of one training set.
 
-    Attributes:
-        solution: saddle point; its energy and action have the term of the examples
-            that are none, `action` here has not.
-        action: value of the action at the saddle point.
-        measured: by name: "gp", "saddle" and, where asked for, "corrected".
-        log_evidence: Laplace's ln p(Y), NaN where no corrections were asked for.
+    `action` lacks the term of the examples that are none, which the solution's own
+    energy and action have; `measured` is by name: "gp", "saddle" and, where asked for,
+    "corrected".  `log_evidence` is Laplace's ln p(Y), NaN without corrections.
     """
 
     solution: Solution
@@ -397,17 +394,8 @@ def estimated(
 def measured(mean, variance, Y_test, stderr: float | np.ndarray = 0.0) -> Measured:
     """Errors and accuracy of a predictor on a test set.
 
-    Args:
-        mean: predicted mean of every test example.
-        variance: predicted variance of every test example.
-        Y_test: labels.
-        stderr: Monte Carlo error of the mean, whose square adds to the squared error
-            and is taken off.
-
-    Example:
-        >>> import numpy as np
-        >>> measured(np.array([0.5]), np.array([0.1]), np.array([1.0]), 0.3)
-        Measured(error=0.16, variance=0.1, accuracy=1.0)
+    `mean` and `variance` are those of f for every test example; `stderr` is the Monte
+    Carlo error of the mean, whose square adds to the squared error and is taken off.
     """
     mean, Y_test = np.asarray(mean), np.asarray(Y_test)
     error = np.mean((mean - Y_test) ** 2 - np.square(stderr))

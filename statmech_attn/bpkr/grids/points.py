@@ -102,26 +102,14 @@ class LearningPoints(Points):
             self.check(problem.at(**grid.point(number)))
 
     def check(self, problem: Problem) -> None:
-        """Refuse a point that cannot be computed, before the first one is.
-
-        Args:
-            problem: at a width and a temperature.
-        """
+        """Refuse a problem that cannot be computed, before the first point is."""
 
     def at(self, number: int) -> Problem:
-        """The learning problem of a point.
-
-        Args:
-            number: of the point.
-        """
+        """The learning problem of a point."""
         return self.problem.at(**self.of_grid(number))
 
     def of_grid(self, number: int) -> dict[str, Any]:
-        """Width and temperature of a point, as keywords of `Problem.at`.
-
-        Args:
-            number: of the point.
-        """
+        """Width and temperature of a point, as keywords of `Problem.at`."""
         return self.grid.point(number // (self.total // self.grid.total))
 
     def coordinates(self) -> dict[str, Any]:
@@ -198,9 +186,7 @@ class TaskPoints(LearningPoints):
 def alignment_and_scores(theory: Theory, U, U_a) -> dict[str, Any]:
     """Overlap of kernel eigenvectors with the labels, and head scores with floors.
 
-    Args:
-        theory: at U_1.
-        U, U_a: order parameters (U_1, ..., U_L) and that of the readout.
+    U is (U_1, ..., U_L), the theory is at U_1, and U_a is that of the readout.
     """
     return {
         "kernel_overlap": theory.overlap()[:RANKS],

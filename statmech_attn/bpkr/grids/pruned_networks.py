@@ -101,10 +101,9 @@ VARIABLES = Variables(
 class Network(NamedTuple):
     """A trained network whose heads are pruned.
 
-    Attributes:
-        trained: scores of its heads by its own weights; NaN where there are none.
-        magnitude: how strongly its heads speak, over the largest.
-        parts: what every path says to some attentioned inputs.
+    `trained` has scores of its heads by its own weights, NaN where there are none,
+    `magnitude` how strongly they speak, over the largest; `parts` gives what every path
+    says to some attentioned inputs.
     """
 
     trained: Float[np.ndarray, " n"]
@@ -216,11 +215,7 @@ class PrunedNetworks(Points):
         return row | {"pruning_score": scores, "head_score_floor": floors}
 
     def _network(self, number: int, task: Learning, saddle: Solution) -> Network:
-        """What is pruned of a point.
-
-        Raises:
-            ValueError: there is no saddle point, of a mean over the posterior.
-        """
+        """What is pruned of a point; `ValueError` without a saddle point for a mean."""
         if self.weights is None:
             theory = saddle.problem.theory(saddle)
             parts = lambda xi: pruning.mean_contributions(theory, xi)
@@ -283,15 +278,7 @@ class PrunedNetworks(Points):
 def check_exact_law(width: float, temperature: float, heads: Sequence[int]) -> None:
     """Refuse what has no exact law, before anything is computed.
 
-    Args:
-        width, temperature: of the posterior.
-        heads: heads per layer.
-
-    Raises:
-        ValueError: a width that is not whole, temperature zero, or no numpyro.
-
-    Example:
-        >>> check_exact_law(9, 0.1, (2, 2))
+    It needs a whole width, a temperature above zero, and numpyro.
     """
     if importlib.util.find_spec("numpyro") is None:
         raise ValueError(
@@ -303,11 +290,7 @@ def check_exact_law(width: float, temperature: float, heads: Sequence[int]) -> N
 
 
 def _heads(task, weights: Sequence[Weights] | None) -> tuple[tuple[int, ...], Any]:
-    """Heads and skips per layer, of the task or of all networks alike.
-
-    Raises:
-        ValueError: networks that differ, or examples that are drawn without weights.
-    """
+    """Heads and skips per layer, of the task or of all networks alike."""
     if isinstance(task, Learning):
         return task.heads, task.skips
     if not weights:
@@ -329,19 +312,8 @@ def without_heads(
 ) -> dict[str, Any]:
     """What a network loses on one test set without one head, and without several.
 
-    Args:
-        parts: what every path contributes.
-        y: labels.
-        heads: heads per layer (H_1, ..., H_L).
-        scores: of the heads, a row for each of `ORDERS`.
-        orders: random ones, a row each.
-        skip: as in `Problem`.
-
-    Example:
-        >>> parts, scores = np.array([[1.0, -3.0, 2.5]]), np.full((5, 3), np.nan)
-        >>> lost = without_heads(parts, np.ones(1), (3,), scores, np.array([[0, 1, 2]]))
-        >>> lost["accuracy_pruned"].tolist()
-        [0.0, 1.0, 0.0]
+    `parts` are contributions of the paths, `scores` have a row for each of `ORDERS`,
+    `orders` are random ones, a row each.
     """
     ways = prior.branches(heads, prior.skips(skip, len(heads)))
     heads_of_layers = pruning.heads_in_order(ways)

@@ -293,10 +293,7 @@ def singular_laws(task: Learning, grid: Grid) -> list[bool]:
 def predictor(theory: Theory, task: Learning, predictors: bool) -> dict[str, Any]:
     """Accuracy, also without each head and on all test sets.
 
-    Args:
-        theory: at the order parameters.
-        task: with the test sets.
-        predictors: whether f of every test example is kept as well.
+    `predictors`: whether f of every test example is kept as well.
     """
     row: dict[str, Any] = {"accuracy_silenced": accuracy_silenced(theory, task)}
     if predictors:
@@ -315,12 +312,8 @@ def derivatives(
     """Derivatives of results in ln T (where T > 0), and in ln N of all widths together.
 
     By a second solution beside the first, of which two or three Newton steps are
-    needed: comparisons say by these which error of T or N they would see.
-
-    Args:
-        saddle: the first solution.
-        task: with the test set.
-        row: order parameters, and f of every test example where that is kept.
+    needed: comparisons say by these which error of T or N they would see.  `row` has
+    order parameters, and f of every test example where that is kept.
     """
     problem, slopes = saddle.problem, {}
     factor = np.exp(STEP)

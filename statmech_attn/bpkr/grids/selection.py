@@ -284,15 +284,8 @@ def chosen(
 ) -> Choice:
     """What the points of a grid choose.
 
-    Args:
-        log_evidence: ln p(Y), NaN where a point has none.
-        squared_errors: of the mean predictor, for every validation example.
-
-    Example:
-        >>> errors = np.array([[[1.0, 3.0], [2.0, 1.0]]])
-        >>> choice = chosen(np.array([[-5.0, -7.0]]), errors)
-        >>> choice.places, choice.excess, round(choice.excess_stderr, 12)
-        (((0, 0), (0, 1)), 0.5, 1.5)
+    `log_evidence` is NaN where a point has none; `squared_errors` are those of the mean
+    predictor, for every validation example.
     """
     error = squared_errors.mean(axis=-1)
     best = np.nanargmax(log_evidence), np.nanargmin(error)
@@ -310,12 +303,8 @@ def chosen(
 class Point(NamedTuple):
     """What a point of the grid gives.
 
-    Attributes:
-        log_evidence: ln p(Y), NaN where it has none.
-        log_evidence_stderr: its Monte Carlo error, NaN for Laplace's value.
-        mean: of f, for every example.
-        mean_stderr: Monte Carlo error of that.
-        result: how the saddle point was reached, an index into `RESULTS`.
+    ln p(Y) with its Monte Carlo error (NaN for Laplace's value), the mean of f for
+    every example with its error, and an index into `RESULTS`.
     """
 
     log_evidence: float

@@ -26,15 +26,7 @@ from statmech_attn.statistics import standard_error
 
 
 def checked_sizes(examples: Sequence[int], available: int) -> Int[np.ndarray, " sizes"]:
-    """Numbers of examples, in rising order.
-
-    Raises:
-        ValueError: none, one below 1 or above what there is, or one that comes twice.
-
-    Example:
-        >>> checked_sizes([20, 5], 40).tolist()
-        [5, 20]
-    """
+    """Numbers of examples, in rising order; each once, from 1 to `available`."""
     sizes = np.sort(np.ravel(examples))
     integers = np.ndim(examples) == 1 and sizes.size and sizes.dtype.kind in "iu"
     if not integers or sizes[0] < 1 or (np.diff(sizes) == 0).any():
@@ -50,11 +42,7 @@ def checked_sizes(examples: Sequence[int], available: int) -> Int[np.ndarray, " 
 
 
 def fitting_labels(problem: Problem, xi_test, Y_test) -> Float[np.ndarray, "Q *K"]:
-    """Labels of a test set, once it is known that they fit its inputs.
-
-    Raises:
-        ValueError: another number of examples or outputs.
-    """
+    """Labels of a test set, once it is known that they fit its inputs."""
     Y_test = np.asarray(Y_test, float)
     expected = tuple(xi_test.shape[:1]) + problem.Y.shape[1:]
     if Y_test.shape != expected:
@@ -68,14 +56,7 @@ def fitting_labels(problem: Problem, xi_test, Y_test) -> Float[np.ndarray, "Q *K
 def drawn_examples(
     key: Key[Array, ""], available: int, size: int, sets: int
 ) -> tuple[Int[np.ndarray, "sets size"], bool]:
-    """Draw the examples of every training set; say whether sets have some in common.
-
-    Example:
-        >>> import jax
-        >>> indices, shared = drawn_examples(jax.random.key(0), 6, 3, 2)
-        >>> sorted(indices.ravel().tolist()), shared
-        ([0, 1, 2, 3, 4, 5], False)
-    """
+    """Draw the examples of every training set; say whether sets have some in common."""
     require_least(1, training_sets=sets)
     if sets * size <= available:
         order = jax.random.permutation(key, available)[: sets * size]
@@ -89,16 +70,6 @@ def truncated(problem: Problem, size: int) -> Problem:
     """The problem with the first examples alone, in arrays of the shape of all.
 
     Where there are more examples than the kernel has rank, as many stay as that has.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> xi = jnp.ones((2, 1, 1))
-        >>> problem = Problem(xi, jnp.ones(2), heads=(1,), width=10, temperature=0.1)
-        >>> alone = Problem(xi[:1], jnp.ones(1), heads=(1,), width=10, temperature=0.1)
-        >>> U = truncated(problem, 1).solve().U_a / alone.solve().U_a
-        >>> round(float(U), 12)
-        1.0
     """
     alone = lambda size: problem.among(np.arange(size), form=problem.form)
     rank = len(problem.rows.Y)
@@ -127,16 +98,6 @@ def over_sets(
 
     Sets that are drawn from the same examples tell how far another draw from these
     examples moves the mean, and sets of all examples do not differ.
-
-    Args:
-        values: of every training set.
-        examples: in a training set, for every row of the values.
-        available: examples that sets are drawn from.
-
-    Example:
-        >>> import numpy as np
-        >>> over_sets(np.array([[0.0, 2.0], [1.0, 1.0]]), [5, 10], 10).tolist()
-        [1.0, nan]
     """
     error = standard_error(values)
     all_examples = np.asarray(examples) == available

@@ -26,12 +26,6 @@ def resampled_shares(
     """Shares of heads in all weights, in sets of fewer examples with a saddle point.
 
     They are spread about their mean as those of sets of all examples are.
-
-    Args:
-        solution: saddle point of all examples.
-        key: random key of JAX.
-        resamples: number of sets.
-        solver: numerical choices of saddle points.
     """
     branches, examples = solution.problem.branches, len(solution.problem.Y)
     sets = [

@@ -31,11 +31,7 @@ LEAST_SPREAD = 1e-6  # of shares, which are known to the tolerance of saddle poi
 
 
 def shares(solution: Solution) -> Float[np.ndarray, " n"]:
-    """Share of every head in the sum of all weights, layer by layer.
-
-    Args:
-        solution: a saddle point.
-    """
+    """Share of every head in the sum of all weights at a saddle point."""
     weights = np.concatenate(head_weights(solution))
     return weights / weights.sum()
 
@@ -46,14 +42,7 @@ def permuted_shares(
     permutations: int,
     solver: NewtonSolver | None = None,
 ) -> Float[np.ndarray, "M n"]:
-    """Shares of the heads with permuted labels; of those that have a saddle point.
-
-    Args:
-        problem: of which the labels of examples are permuted.
-        key: random key of JAX.
-        permutations: number of them.
-        solver: numerical choices of saddle points.
-    """
+    """Shares of the heads with permuted labels; of those that have a saddle point."""
     solutions = _solutions(problem, key, permutations, solver)
     return np.array([shares(solution) for solution in solutions]).reshape(
         -1, sum(problem.branches)
@@ -78,17 +67,8 @@ def deviations(
 ) -> Float[np.ndarray, " n"]:
     """How far shares are from those of permuted labels: z of every head.
 
-    Args:
-        own: shares of the heads.
-        permuted: the same of permuted labels, two of them or more.
-        uncertain: part of a share by which saddle points are off; no spread is less.
-
-    Example:
-        >>> permuted = np.array([[-1.0], [0.0], [1.0]])
-        >>> deviations(np.array([0.0]), permuted).tolist()
-        [0.0]
-        >>> deviations(np.array([4.0]), permuted).round(2).tolist()  # t = 2 sqrt(3)
-        [1.79]
+    z is as probable as Student's t of the M permutations.  `uncertain` is the part of a
+    share by which saddle points are off; no spread is less.
     """
     count = len(permuted)
     least = np.maximum(LEAST_SPREAD, uncertain * own)
@@ -98,13 +78,5 @@ def deviations(
 
 
 def threshold(heads: int) -> float:
-    """|z| that one of so many heads exceeds by chance with a probability of 5 %.
-
-    Args:
-        heads: number of heads that are looked at.
-
-    Example:
-        >>> round(threshold(1), 2), round(threshold(24), 2)
-        (1.96, 3.08)
-    """
+    """|z| that one of so many heads exceeds by chance with a probability of 5 %."""
     return float(stats.norm.isf(LEVEL / (2 * heads)))

@@ -193,17 +193,7 @@ def right_without(
     off: Sequence[Head] = (),
     skip=None,
 ) -> Float[np.ndarray, " P"]:
-    """1 where the sign is right without the heads in `off`, else 0; NaN without path.
-
-    Raises:
-        ValueError: labels that are not as many as the examples.
-
-    Example:
-        >>> import numpy as np
-        >>> y = np.array([1.0, -1.0])
-        >>> right_without(np.ones((2, 1)), y, (1,)).tolist()
-        [1.0, 0.0]
-    """
+    """Whether the sign is right without heads `off`, 1 or 0; NaN without a path."""
     f = pruned_outputs(parts, heads, off, skip)
     if np.shape(y) != f.shape:
         raise ValueError(f"y must have shape {f.shape}, as f; got {np.shape(y)}.")
@@ -352,14 +342,6 @@ def chance_correlation(
 
     $1 / \sqrt{R (n - 1)}$ for R trainings that have a correlation, and n heads that
     have a drop; NaN where there is none.
-
-    Example:
-        >>> import numpy as np
-        >>> drops = np.array([[0.1, 0.2, 0.0, np.nan], [0.3, 0.1, 0.1, np.nan]])
-        >>> chance_correlation(np.array([0.5, -0.5]), drops)
-        0.5
-        >>> round(chance_correlation(np.array([0.5, np.nan]), drops), 3)
-        0.707
     """
     finite = np.isfinite(correlations)
     if not finite.any():

@@ -527,17 +527,8 @@ def default_names(problem: Problem) -> tuple[str, ...]:
 def by_head(U, branches: Sequence[int]) -> Float[np.ndarray, "n n"]:
     """Sum of |U_1| over paths through one head and paths through another.
 
-    Args:
-        U: U_1, (|Pi| K, |Pi| K).
-        branches: heads per layer; with skips `Problem.branches`.
-
-    Returns:
-        One row and column for each head, layer by layer; the largest entry is 1.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> by_head(jnp.diag(jnp.array([2.0, 1.0])), (2,)).tolist()
-        [[1.0, 0.0], [0.0, 0.5]]
+    U is (|Pi| K, |Pi| K); one row and column for each head of `branches`, layer by
+    layer, and the largest entry is 1.
     """
     weight = np.asarray(path_weights(U, branches))
     through = np.zeros((sum(branches), len(weight)))

@@ -68,9 +68,8 @@ class Compressed(eqx.Module):
     def constant(self, temperature, outside: int) -> Float[Array, ""]:
         r"""What the energy has from labels outside: $m \ln T + |Y_\perp|^2 / T$.
 
-        Args:
-            temperature: of the posterior; at zero the term is infinite.
-            outside: number m of the labels' directions outside the basis.
+        `outside` is the number m of the labels' directions outside the basis; at
+        temperature zero the term is infinite.
         """
         if not outside:
             return jnp.zeros(())
@@ -81,12 +80,7 @@ class Compressed(eqx.Module):
 
 
 def rounding_of_kernels(problem: "Problem", U: Float[Array, "d d"]) -> float:
-    """Error of the gradient of the action by rounding of kernels that are given.
-
-    Args:
-        problem: with kernels.
-        U: order parameter U_1.
-    """
+    """Error of the action's gradient at U_1 by rounding of kernels that are given."""
     rows, T = problem.rows, float(problem.temperature)
     K = np.asarray(rows.operator.kernel(U))
     alpha = np.linalg.solve(K + T * np.eye(len(K)), np.asarray(rows.y))
@@ -97,12 +91,7 @@ def rounding_of_kernels(problem: "Problem", U: Float[Array, "d d"]) -> float:
 
 
 def rounding_of_predictor(problem: "Problem", U: Float[Array, "d d"]) -> float:
-    """Error of f over the labels, and of its variance over itself, likewise.
-
-    Args:
-        problem: with kernels.
-        U: order parameter U_1.
-    """
+    """Error by that rounding of f, over labels, and of its variance, over itself."""
     K = np.asarray(problem.rows.operator.kernel(U))
     smallest = max(np.linalg.eigvalsh(K)[0], 0.0) + float(problem.temperature)
     examples = problem.shape[0] * _rounding_of_kernel(problem, U)
@@ -120,11 +109,8 @@ def require_known(
 ) -> None:
     """Raise `ValueError` where rounding of kernels that are given decides.
 
-    Args:
-        problem: of inputs, which are not rounded, or of kernels.
-        U: order parameter U_1.
-        rounding: `rounding_of_kernels` or `rounding_of_predictor`.
-        what: is decided, for the message.
+    `rounding` is `rounding_of_kernels` or `rounding_of_predictor`; `what` is decided,
+    for the message.
     """
     resolved = lambda T: rounding(problem.at(temperature=T), U) <= KNOWN
     refused = float(problem.temperature)
@@ -143,16 +129,8 @@ def lowest_of(
 ) -> float | None:
     """The lowest temperature above a refused one that works, while half of it does not.
 
-    A number of two digits, which is one that was tried; None where there is none.
-
-    Args:
-        works: whether a temperature does.
-        refused: a temperature that does not.
-        start: where one is expected.
-
-    Example:
-        >>> lowest_of(lambda T: T > 3e-5, 1e-7, 1e-3)
-        5e-05
+    A number of two digits, which is one that was tried; None where there is none.  The
+    search begins at `start`.
     """
     tried = lambda T: T > refused and works(T)
     step = 3 * math.ceil(math.log10(max(start, refused, SMALLEST)))
@@ -167,7 +145,7 @@ def lowest_of(
 
 
 def _of_ladder(step: int) -> float:
-    """... 0.5, 1, 2, 5, 10 ..., one at step 0."""
+    """The numbers ... 0.5, 1, 2, 5, 10 ... by their step, from 1 at step 0."""
     return float(f"{(1, 2, 5)[step % 3]}e{step // 3}")
 
 
@@ -180,27 +158,11 @@ def of_inputs(
     prior: float,
     **options: Any,
 ) -> Compressed | None:
-    r"""Rows of attentioned inputs.
+    r"""Rows that take the place of the examples, from their attentioned inputs.
 
     None where there are no more examples than $|\Pi| N_0$, and rounding in the basis of
-    the examples is small.
-
-    Args:
-        xi: attentioned inputs.
-        scale: their prefactor by path.
-        Y: labels.
-        temperature: of the posterior.
-        width: the largest one.
-        prior: size of U_1 in the GP limit.
-        options: `form` and `memory_limit` of `kernels.fitting_operator`.
-
-    Example:
-        >>> import jax
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> xi, one, Y = jnp.ones((4, 1, 1)), jnp.ones(1), jnp.arange(4.0)
-        >>> rows = of_inputs(xi, one, Y, 0.1, 10.0, 1.0, memory_limit=2**20)
-        >>> rows.xi.shape, round(float(rows.residual), 12)  # of the mean of 0 ... 3
-        ((1, 1, 1), 5.0)
+    the examples is small.  `scale` is the prefactor by path, `width` the largest one,
+    `prior` the size of U_1 in the GP limit; options are those of `fitting_operator`.
     """
     P, *shape = xi.shape
     features = int(np.prod(shape))
@@ -226,25 +188,11 @@ def of_inputs(
 def of_kernels(
     kernels: Kernels, Y: Float[Array, "P *K"], temperature: float, width: float, prior
 ) -> Compressed | None:
-    r"""Rows of kernels that are given, in the eigenvectors of G.
+    r"""Rows that take the place of the examples, from kernels, by eigenvectors of G.
 
     None where there are no more examples than rank, and rounding in the basis of the
     examples is small, $\epsilon \lambda_1(K) |(K + T)^{-1} Y|^2 / N$ in the gradient.
-
-    Args:
-        kernels: of the training examples.
-        Y: labels.
-        temperature: of the posterior.
-        width: the largest one.
-        prior: size of U_1 in the GP limit.
-
-    Example:
-        >>> import jax
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> kernels = Kernels(jnp.diag(jnp.array([1.0, 0, 0, 0]))[None, None])
-        >>> rows = of_kernels(kernels, jnp.arange(4.0), 1.0, 9.0, 1)
-        >>> rows.xi.shape, round(float(rows.residual), 12)
-        ((1, 0, 1), 14.0)
+    Arguments as of `of_inputs`.
     """
     blocks, labels = np.asarray(kernels.blocks), np.asarray(Y).reshape(len(Y), -1)
     values, V = np.linalg.eigh(np.einsum("aapq->pq", blocks))
@@ -301,7 +249,7 @@ def _resolved(
 
 
 def _trace(inputs: PathFactors) -> float:
-    """That of the kernel at U = 1."""
+    """Trace of the kernel at U = 1."""
     xi, scale = np.asarray(inputs.xi), np.asarray(inputs.scale)
     return float(np.einsum("pia,pia->a", xi, xi) @ scale**2)
 

@@ -217,12 +217,8 @@ def cross_operator(
 ) -> tuple[Callable[[Array], Array], int]:
     """K(x, x') between two sets of attentioned inputs as a function of U.
 
-    Returns:
-        The function, from path-path kernels where they fit and save work, and the bytes
-        that one call takes.
-
-    Raises:
-        ValueError: one call takes more than `memory_limit`.
+    From path-path kernels where they fit and save work; with the bytes that one call
+    takes, which are refused above `memory_limit`.
     """
     (n_test, n_inputs, n_paths), n_train = test.shape, train.shape[0]
     blocks = 8 * n_paths**2 * n_test * n_train
@@ -244,12 +240,7 @@ def _cross_kernel(left, right, scale, U):
 
 
 def memory(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
-    """Bytes that each form and one Newton step in it take, at most.
-
-    Example:
-        >>> memory(100, 231, 4)["kernels"] < 2**23
-        True
-    """
+    """Bytes that each form and one Newton step in it take, at most."""
     d, n = n_paths * outputs, n_examples * outputs
     m = d * (d + 1) // 2
     common = 8 * n * n + 24 * m * m
@@ -324,13 +315,7 @@ FORMS = {"kernels": PathKernels, "factors": PathFactors}
 def path_kernels(
     xi: Float[Array, "P N_0 Pi"], scale: Float[Array, " Pi"], *, form: str
 ) -> Operator:
-    """The kernels of attentioned inputs with a prefactor, "kernels" or "factors".
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> path_kernels(jnp.ones((3, 2, 4)), jnp.ones(4), form="kernels").blocks.shape
-        (4, 4, 3, 3)
-    """
+    """The kernels of attentioned inputs with a prefactor, "kernels" or "factors"."""
     if form == "factors":
         return PathFactors(xi, scale)
     scaled = xi * scale
@@ -348,12 +333,6 @@ def fitting_operator(
     """Kernels of attention paths in the cheaper form that fits in memory.
 
     The factors are the inputs themselves: only what solves needs more memory.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> xi = jnp.ones((3, 2, 4))
-        >>> fitting_operator(xi, jnp.ones(4), 1, memory_limit=2**20).n_examples
-        3
     """
     P, N_0, n_paths = xi.shape
     fitting = fits(P, N_0, n_paths, outputs, form=form, memory_limit=memory_limit)
@@ -365,10 +344,8 @@ def fits(
 ) -> str | None:
     """Name of the cheaper form of which some Newton steps fit in memory, if any does.
 
-    Args:
-        form: the only one allowed, if given.
-        steps: Newton steps whose memory the caller will take at once.
-        memory_limit: bytes that the form and these steps may take.
+    `form` is the only one allowed, if given; the caller takes the memory of `steps`
+    Newton steps at once.
     """
     if form not in (None, *FORMS):
         raise ValueError(f'form must be "kernels" or "factors"; got {form!r}.')
@@ -382,11 +359,7 @@ def fits(
 def choose_form(
     n_examples, n_inputs, n_paths, outputs, *, form=None, steps=1.0, memory_limit
 ) -> str:
-    """Name of the cheaper form that fits in memory; an error where none does.
-
-    Raises:
-        ValueError: no form, or not the one asked for, fits into `memory_limit`.
-    """
+    """Name of the cheaper form that fits in memory; an error where none does."""
     shape = (n_examples, n_inputs, n_paths, outputs)
     fitting = fits(*shape, form=form, steps=steps, memory_limit=memory_limit)
     if fitting:

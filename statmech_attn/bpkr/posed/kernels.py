@@ -60,17 +60,8 @@ def cross_kernel(
 def self_kernel(xi: Float[Array, "P N_0 Pi"], U) -> Float[Array, "n n"]:
     """K(x, x') of a set of scaled attentioned inputs with itself.
 
-    Where they are many, blocks below the diagonal alone are computed.
-
-    Args:
-        xi: scaled attentioned inputs.
-        U: order parameter U_1, symmetric; with `with_prefactor`, inputs need not be
-            scaled.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> self_kernel(jnp.ones((2, 3, 4)), jnp.eye(4)).tolist()
-        [[12.0, 12.0], [12.0, 12.0]]
+    Where they are many, blocks below the diagonal alone are computed.  With
+    `with_prefactor` of U_1, inputs need not be scaled.
     """
     width = slab_width(xi.shape, U)
     if width >= xi.shape[1]:
@@ -104,13 +95,7 @@ def _squares_kernel(xi: Float[np.ndarray, "P N_0 Pi"], U) -> Float[Array, "n n"]
 
 
 def slab_width(shape: tuple[int, ...], U: Array) -> int:
-    """Features whose inputs times U are no more than `SLAB` numbers, at least one.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> slab_width((2**13, 768, 2**8), jnp.eye(2**8))
-        4
-    """
+    """Features whose inputs times U are no more than `SLAB` numbers, at least one."""
     P, _, paths = shape
     return max(1, SLAB // (P * paths * (U.shape[0] // paths) ** 2))
 
@@ -152,15 +137,8 @@ def unexplained_variances(
 ) -> Float[Array, " m"]:
     r"""$|\phi(x) - \sum_\mu c_\mu \phi(x_\mu)|^2$ of features with the kernel of U.
 
-    Args:
-        left, right: attentioned inputs.
-        U: order parameter U_1, `with_prefactor` unless inputs are scaled.
-        c: coefficients of every input and output of the left in those of the right.
-
-    Example:
-        >>> xi = jnp.array([[[3.0]], [[1.0]]])
-        >>> unexplained_variances(xi[:1], xi[1:], jnp.eye(1), jnp.ones((1, 1))).tolist()
-        [4.0]
+    `c` has the coefficients of every input and output of the left in those of the
+    right.
     """
     (Q, _, n_paths), P = left.shape, right.shape[0]
     U = _by_output(U, n_paths)
@@ -180,17 +158,7 @@ def unexplained_variances(
 def with_prefactor(
     U: Float[Array, "d d"], scale: Float[Array, " Pi"]
 ) -> Float[Array, "d d"]:
-    r"""$c_\pi U_{\pi\pi'} c_{\pi'}$: the prefactor of both inputs, put on U.
-
-    Args:
-        U: order parameter U_1, or a matrix with its indices.
-        scale: prefactor by path.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> with_prefactor(jnp.ones((2, 2)), jnp.array([2.0, 3.0])).tolist()
-        [[4.0, 6.0], [6.0, 9.0]]
-    """
+    r"""$c_\pi U_{\pi\pi'} c_{\pi'}$: the prefactor of both inputs, put on U."""
     c = jnp.repeat(scale, U.shape[0] // scale.shape[0])
     return c[:, None] * U * c
 
@@ -240,11 +208,6 @@ def path_readout(
 
     $f(x) = \sum_\pi s_\pi \cdot \xi^\pi(x)$, $\alpha = (K + T)^{-1} Y$; scaled inputs,
     or any with `with_prefactor` of U.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> path_readout(jnp.ones((5, 3, 2)), jnp.eye(2), jnp.ones(5)).shape
-        (1, 3, 2)
     """
     by_output = _by_output(U, xi.shape[2])
     alpha = alpha.reshape(xi.shape[0], -1)

@@ -62,16 +62,7 @@ def minimise(
 ) -> tuple[NewtonState, Int[Array, ""]]:
     """Minimise; `derivatives(point)` returns value, gradient and Hessian.
 
-    Returns:
-        The last state and a code that indexes `RESULTS`.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> f = lambda x: jnp.cosh(x[0])
-        >>> all_of = lambda x: (f(x), jax.grad(f)(x), jax.hessian(f)(x))
-        >>> state, code = minimise(all_of, jnp.array([2.0]), NewtonSolver())
-        >>> RESULTS[int(code)]
-        'converged'
+    Returns the last state and a code that indexes `RESULTS`.
     """
 
     def unfinished(state):

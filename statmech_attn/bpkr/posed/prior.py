@@ -34,12 +34,7 @@ class Prior(NamedTuple):
 
 
 def prior(width, heads: Sequence, variances=None, skip=None) -> Prior:
-    """Validate widths, heads, variances and skip connections.
-
-    Example:
-        >>> prior(10, (2, 2)).widths.tolist()
-        [10.0, 10.0, 10.0]
-    """
+    """Validate widths, heads, variances and skip connections."""
     heads = head_counts(heads)
     widths = layer_widths(width, len(heads))
     if variances is None:
@@ -60,16 +55,7 @@ def prior(width, heads: Sequence, variances=None, skip=None) -> Prior:
 def skips(skip, layers: int) -> Skip:
     """The factor b_l of the skip connection of every layer, None where there is none.
 
-    Args:
-        layers: number of layers.
-        skip: one number for all layers, or one for each; zero and None are no skip.
-
-    Raises:
-        ValueError: another number of layers, or a factor that is not finite.
-
-    Example:
-        >>> skips(0.5, 2), skips((1, 0), 2), skips(None, 1)
-        ((0.5, 0.5), (1.0, None), (None,))
+    `skip` is one number for all layers, or one for each; zero and None are no skip.
     """
     factors = list(skip) if np.ndim(skip) else [skip] * layers
     try:
@@ -96,12 +82,7 @@ def check_widths(widths: Float[np.ndarray, " layers"], skip: Skip) -> None:
 
 
 def branches(heads: Sequence[int], skip: Skip) -> tuple[int, ...]:
-    """Ways through every layer: its heads, and its skip connection if it has one.
-
-    Example:
-        >>> branches((2, 3), (0.5, None))
-        (3, 3)
-    """
+    """Ways through every layer: its heads, and its skip connection if it has one."""
     return tuple(H + (b is not None) for H, b in zip(heads, skip, strict=True))
 
 
@@ -109,10 +90,6 @@ def path_shares(heads: Sequence[int], skip: Skip) -> Float[np.ndarray, " Pi"]:
     r"""$\prod_l H_l$ over the layers that each path passes through a head.
 
     Without skips it is |Pi| for all.
-
-    Example:
-        >>> path_shares((2, 3), (0.5, None)).tolist()
-        [3.0, 3.0, 3.0, 6.0, 6.0, 6.0, 6.0, 6.0, 6.0]
     """
     shares = np.ones(1)
     for H, b in zip(heads, skip, strict=True):
@@ -215,17 +192,7 @@ def outside_support(widths, sizes: Sequence[int]) -> Bool[np.ndarray, "*batch"]:
     """Whether a width is below the size of its U.
 
     The exact law then has singular U alone, and a saddle point, of which every U is
-    positive definite, lies outside its support.
-
-    Args:
-        sizes: of U_1 ... U_a, as `sizes` gives them.
-        widths: (N_1, ..., N_L, N_a) last.
-
-    Example:
-        >>> outside_support([[10, 10, 10], [4, 2, 1]], sizes((4, 4))).tolist()
-        [True, True]
-        >>> bool(outside_support([16, 4, 1], sizes((4, 4))))
-        False
+    positive definite, lies outside its support.  Widths have (N_1, ..., N_L, N_a) last.
     """
     return np.asarray(np.any(np.asarray(widths) < np.asarray(sizes), axis=-1))
 
@@ -236,10 +203,6 @@ def factor_shapes(
     """Rows of (a_l beta_l) and columns of a_l, for every layer and the readout.
 
     beta_l is square and lower triangular; without a skip there is no a_l.
-
-    Example:
-        >>> factor_shapes((2, 3), (0.5, None))
-        ((6, 3), (3, 0), (1, 0))
     """
     inner = sizes(branches(heads, skip), outputs)[1:]
     shapes = [(H * d, d * (b is not None)) for H, d, b in zip(heads, inner, skip)]
@@ -249,20 +212,10 @@ def factor_shapes(
 def lower(
     rows: int, beside: int
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Rows and columns of the entries of (a beta), the `beside` columns of a first.
-
-    Example:
-        >>> [index.tolist() for index in lower(2, 1)]
-        [[0, 0, 1, 1, 1], [0, 1, 0, 1, 2]]
-    """
+    """Rows and columns of the entries of (a beta), the `beside` columns of a first."""
     return np.tril_indices(rows, beside, rows + beside)
 
 
 def sizes(heads: Sequence[int], outputs: int = 1) -> tuple[int, ...]:
-    """(d_1, ..., d_L, K), the sizes of U_1 ... U_L and U_a, of the branches by layer.
-
-    Example:
-        >>> sizes((2, 3))
-        (6, 3, 1)
-    """
+    """Sizes (d_1, ..., d_L, K) of U_1 ... U_L and U_a; `heads` are the branches."""
     return tuple(outputs * math.prod(heads[l:]) for l in range(len(heads) + 1))

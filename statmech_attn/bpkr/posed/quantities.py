@@ -95,13 +95,10 @@ def overlaps(group: str | None = None) -> Variables:
 def order_parameters(
     before: str, parts: str = "", note: str = "", group: str | None = ""
 ) -> Variables:
-    """Labels of U_1 ... U_L and U_a.
+    """Labels of U_1 ... U_L and U_a, which have the dimensions `before` first.
 
-    Args:
-        before: dimensions that they have first.
-        parts: endings of variables that come with them.
-        note: what else a reader should know.
-        group: of U_1 ... U_L, as in `Variable`.
+    `parts` are endings of variables that come with them; `group` is that of U_1 ...
+    U_L, as in `Variable`.
     """
     return Variables(
         Variable(
@@ -120,8 +117,7 @@ def order_parameters(
 def heuristic_row(problem: str = "") -> Variable:
     """The row of a result that says where the theory is a heuristic.
 
-    Args:
-        problem: attribute of the result; itself where it is empty.
+    `problem` is an attribute of the result; the result itself where it is empty.
     """
 
     def value(result):
@@ -135,9 +131,7 @@ def heuristic_row(problem: str = "") -> Variable:
 def shown_order_parameters(problem, *, error: bool = False) -> list[Variable]:
     """Rows of a result with order parameters: those of the problem, U_1 ... and U_a.
 
-    Args:
-        problem: whose result it is.
-        error: whether there are standard deviations `U_std` and `U_a_std`.
+    With `error` there are standard deviations `U_std` and `U_a_std`.
     """
     of = lambda name, l: lambda result: getattr(result, name)[l]
     several = " output output_pair" if problem.outputs > 1 else ""

@@ -52,10 +52,8 @@ NEAR = 1e-2  # norm of the gradient below which single precision hides the gain
 class State(NamedTuple):
     """The point that the descent has reached, with its derivatives.
 
-    Attributes:
-        energy: E / N, with N the largest width.
-        slope: derivative of that in U_1.
-        by_feature, readout: of the model of the Hessian.
+    `energy` is E / N with N the largest width, `slope` its derivative in U_1;
+    `by_feature` and `readout` are of the model of the Hessian.
     """
 
     point: Float[Array, " u"]
@@ -76,12 +74,7 @@ Evaluated = Callable[[Array], tuple[float, Callable[[], State]]]
 
 
 def memory(n_examples, n_inputs, n_paths, outputs=1) -> int:
-    """Bytes that inputs and a step take, at most.
-
-    Example:
-        >>> memory(2000, 768, 144) / 2**30 < 4
-        True
-    """
+    """Bytes that inputs and a step take, at most."""
     d, n = n_paths * outputs, n_examples * outputs
     inputs = n_examples * n_inputs * n_paths
     slab = min(inputs * outputs**2, max(SLAB, n * d))
@@ -101,23 +94,9 @@ def streamed(
 ) -> tuple[float, Callable[[], tuple[np.ndarray, ...]]]:
     """E at U_1 = F F^T, and its derivative there with the model of the Hessian.
 
-    Args:
-        xi: attentioned inputs.
-        scale: their prefactor by path.
-        F: a factor of U_1.
-        temperature: of the posterior.
-        y: labels.
-        dtype: of matrices; sums of their entries are in float64.
-
-    Returns:
-        E, NaN where K + T is not positive definite, and a function that computes
-        dE/dU_1, g^i and S: a trial that is refused needs none of them.
-
-    Example:
-        >>> one = np.ones(1)
-        >>> E, derivatives = streamed(np.ones((1, 1, 1)), one, np.eye(1), 1.0, one)
-        >>> round(E, 6), derivatives()[0].tolist()  # ln 2 + 1 / 2, and (1 - 1 / 2) / 2
-        (1.193147, [[0.25]])
+    Returns E, NaN where K + T is not positive definite, and a function that computes
+    dE/dU_1, g^i and S: a trial that is refused needs none of them.  `scale` is the
+    prefactor by path; matrices have `dtype`, sums of their entries are in float64.
     """
     N_0, d, outputs = xi.shape[1], F.shape[0], F.shape[0] // xi.shape[2]
     c = np.repeat(scale, outputs)
@@ -146,12 +125,7 @@ def streamed(
 def factored(xi, scale, F, temperature, dtype: type) -> Float[np.ndarray, "n n"]:
     """The upper factor L^T of K + T = L L^T at U_1 = F F^T; NaN where there is none.
 
-    Args:
-        xi, scale, F, temperature, dtype: as for `streamed`.
-
-    Example:
-        >>> factored(np.ones((1, 1, 1)), np.ones(1), np.eye(1), 3.0, float).tolist()
-        [[2.0]]
+    Arguments as of `streamed`.
     """
     c = np.repeat(scale, F.shape[0] // xi.shape[2])
     K = gram(xi, c[:, None] * F, dtype)
@@ -162,12 +136,7 @@ def factored(xi, scale, F, temperature, dtype: type) -> Float[np.ndarray, "n n"]
 
 
 def inverted(upper: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
-    """L^-1 from L^T, as `linear_algebra.inverse_cholesky` has it.
-
-    Example:
-        >>> inverted(np.array([[2.0]])).tolist()
-        [[0.5]]
-    """
+    """L^-1 from L^T, as `linear_algebra.inverse_cholesky` has it."""
     inverse: Any = get_lapack_funcs("trtri", (upper,))
     return inverse(upper, lower=0)[0].T
 
@@ -177,18 +146,9 @@ def gram(
     F: Float[np.ndarray, "d m"],
     dtype: type = np.float64,
 ) -> Float[np.ndarray, "n n"]:
-    """X F F^T X^T on and above the diagonal, zeros below it.
+    """X F F^T X^T on and above the diagonal, zeros below it; F has the prefactor.
 
     One triangle, as NumPy's product fills the other as slowly as it computes this.
-
-    Args:
-        xi: attentioned inputs.
-        F: a factor of U_1, times their prefactor.
-        dtype: of the products and of the sum.
-
-    Example:
-        >>> gram(np.ones((2, 3, 1)), np.eye(1)).tolist()
-        [[3.0, 3.0], [0.0, 3.0]]
     """
     (P, _, paths), outputs = xi.shape, F.shape[0] // xi.shape[2]
     by_output = F.astype(dtype).reshape(paths, outputs, -1).transpose(1, 0, 2)
@@ -242,15 +202,11 @@ def descend(
 ) -> tuple[State, int, int]:
     """Minimise by L-BFGS whose first matrix is a model of the Hessian.
 
-    Args:
-        evaluated: the value at a point, and a function that computes the state.
-        model: solves the model of the Hessian for a vector.
-        start: a point.
-        single: the same in single precision, for steps far from the minimum; whatever
-            would end the descent there begins double precision.
-
-    Returns:
-        The last state, of `evaluated`, steps, and a code that indexes `newton.RESULTS`.
+    `evaluated` gives the value at a point and a function that computes the state;
+    `single` is the same in single precision, for steps far from the minimum, and
+    whatever would end the descent there begins double precision.  `model` solves the
+    model of the Hessian for a vector.  Returns the last state, steps, and a code that
+    indexes `newton.RESULTS`.
     """
     steps = 0
     pairs: list[tuple[np.ndarray, np.ndarray]] = []
@@ -334,16 +290,10 @@ def _two_loops(pairs, gradient: np.ndarray, model) -> np.ndarray:
 def conjugate_gradients(
     hessian: Callable[[Array], Array], b: Float[Array, " u"], diagonal
 ) -> Float[Array, " u"]:
-    """Solve for b until the residual is small, or a direction curves downwards.
+    """Solve H x = b until the residual is small, or a direction curves downwards.
 
-    Args:
-        hessian: its product with a vector.
-        diagonal: a positive part of it, by which vectors are divided.
-
-    Example:
-        >>> H = jnp.diag(jnp.array([1.0, 4.0]))
-        >>> conjugate_gradients(lambda v: H @ v, jnp.ones(2), jnp.ones(2)).tolist()
-        [1.0, 0.25]
+    `hessian` is the product with a vector; vectors are divided by `diagonal`, a
+    positive part of it.
     """
 
     def unfinished(carry):

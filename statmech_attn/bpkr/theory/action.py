@@ -90,13 +90,7 @@ def _inverse_jvp(primals, tangents):
 
 
 def sum_over_head(U: Float[Array, "m m"], heads: int) -> Float[Array, "k k"]:
-    r"""$\mathrm{tr}_h U$: the sum of the blocks with equal first head index.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> float(sum_over_head(jnp.eye(3), 3)[0, 0])
-        3.0
-    """
+    r"""$\mathrm{tr}_h U$: the sum of the blocks with equal first head index."""
     inner = U.shape[0] // heads
     return jnp.einsum("hahb->ab", U.reshape(heads, inner, heads, inner))
 
@@ -160,13 +154,8 @@ def below(
 ) -> Float[Array, "e n"]:
     r"""F_l of F_{l+1}: $b F_{l+1} (1 \; 0)$ over `scale` $(1 \otimes F_{l+1}) C_l$.
 
-    Args:
-        b: factor of the skip connection; the rows of the heads alone where it is None.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> below(2 * jnp.eye(1), jnp.array([[3.0, 1.0]]), 1, 0.5).tolist()
-        [[1.0, 0.0], [6.0, 2.0]]
+    `b` is the factor of the skip connection; where it is None, the rows of the heads
+    alone.
     """
     blocks = C.reshape(heads, F.shape[1], C.shape[1])
     through = jnp.einsum("ab,hbc->hac", F, blocks).reshape(-1, C.shape[1]) * scale

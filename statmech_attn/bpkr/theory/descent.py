@@ -18,15 +18,7 @@ ROUND_OFF = 1e-15
 def descend(
     value_and_gradient: Callable, start: Float[Array, " n"], *, max_iterations: int
 ) -> Float[Array, " n"]:
-    """A point near the minimum, or as far as the descent gets.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> f = jax.value_and_grad(lambda x: jnp.cosh(x[0]))
-        >>> abs(float(descend(f, jnp.array([2.0]), max_iterations=50)[0])) < 1e-6
-        True
-    """
+    """A point near the minimum, or as far as the descent gets."""
     from scipy.optimize import minimize  # takes 0.3 s, and small problems need it not
 
     def evaluated(point):

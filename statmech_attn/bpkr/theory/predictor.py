@@ -259,13 +259,7 @@ def theory(problem: Problem, U) -> Theory:
 
 
 def first_order_parameter(U) -> Float[Array, "d d"]:
-    """U_1 as given, the first of (U_1, ..., U_L), or that of a solution.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> first_order_parameter((jnp.eye(4), jnp.eye(2))).shape
-        (4, 4)
-    """
+    """U_1 as given, the first of (U_1, ..., U_L), or that of a solution."""
     if isinstance(U, Solution):
         U = U.U
     return jnp.asarray(U[0] if isinstance(U, tuple) else U, float)
@@ -397,16 +391,7 @@ def head_scores(
 
 
 def head_weights(U, heads: Sequence | None = None) -> tuple[Array, ...]:
-    """The sums of which `head_scores` are the shares of the largest.
-
-    Args:
-        U, heads: as for `head_scores`.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> [w.tolist() for w in head_weights(jnp.diag(jnp.array([2.0, 1.0])), (2,))]
-        [[2.0, 1.0]]
-    """
+    """The sums of which `head_scores` are the shares of the largest, layer by layer."""
     heads = _heads_of(U, heads)
     weight = path_weights(U, heads)
     return _sums(weight, heads)
@@ -436,16 +421,7 @@ def _heads_of(U, heads: Sequence | None) -> tuple[int, ...]:
 
 
 def path_weights(U, heads: Sequence[int]) -> Float[Array, "Pi Pi"]:
-    """|U| of every pair of paths, summed over outputs.
-
-    Raises:
-        ValueError: a matrix of another size than the paths.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> path_weights(-jnp.ones((4, 4)), (2,)).tolist()  # two outputs
-        [[4.0, 4.0], [4.0, 4.0]]
-    """
+    """|U| of every pair of paths, summed over outputs."""
     U, n_paths = first_order_parameter(U), math.prod(heads)
     if U.ndim != 2 or U.shape[0] != U.shape[1] or U.shape[0] % n_paths:
         raise ValueError(

@@ -150,15 +150,8 @@ def cooled(
 ) -> Iterator[Solution]:
     """Solutions at falling temperatures, each sought from the one before.
 
-    Args:
-        problem: at any width and temperature.
-        width: as in `Problem`.
-        temperatures: falling: the first is the nearest to the GP limit.
-        solutions: those that are there, by temperature; new ones are added.
-        solver: numerical choices of Newton's method.
-
-    Yields:
-        A solution for every temperature; one that has not converged starts none.
+    The first temperature is the nearest to the GP limit; a solution that has not
+    converged starts none.  New ones are added to `solutions`, by temperature.
     """
     solutions, start = {} if solutions is None else solutions, None
     for T in temperatures:

@@ -389,24 +389,9 @@ def sample(
 
     The chains run in coordinates in which the law is close to normal: from the Hessian
     at its mode, and from the warm-up as well where a diagonal entry has fewer than
-    three degrees of freedom and the warm-up is long enough to know a covariance: of
-    too few steps it is worse than none.  Chains share the processor's cores and nothing
-    else.
-
-    Args:
-        key: random key of JAX.
-        posterior: the exact law, as `Problem.law` gives it.
-        chains: number of chains.
-        draws, warmup: per chain; 150 steps of warm-up when omitted, or 400 where the
-            coordinates are learned too.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> xi, Y = jnp.ones((1, 1, 1)), jnp.ones(1)
-        >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=0.1)
-        >>> sample(jax.random.key(0), problem.law(), draws=100, chains=2).U[0].shape
-        (2, 100, 1, 1)
+    three degrees of freedom and the warm-up is long enough to know a covariance: of too
+    few steps it is worse than none.  `draws` and `warmup` are per chain, 150 steps of
+    warm-up when omitted, or 400 where the coordinates are learned too.
     """
     shapes = zip(posterior.blocks, posterior.widths)
     degrees = [N - b.beside - b.columns + 1 for b, N in shapes]

@@ -81,11 +81,7 @@ def draw_counts(lanes: Words, fields, counts) -> Float[Array, "S *batch"]:
     """Class means of a sampled token, one binomial number per class.
 
     The rarer orientation is counted, so that a nearly saturated class keeps its tail.
-
-    Args:
-        lanes: cipher keys of the batch, each word (*batch).
-        fields: h_c, (S, *batch).
-        counts: N_c, (S,).
+    Cipher keys have words (*batch), `fields` h_c are (S, *batch) and `counts` N_c (S,).
     """
     lanes, n = by_class(lanes, fields, counts)
     rare = rare_count(lanes, n, jax.nn.sigmoid(-2 * jnp.abs(fields)))
@@ -97,12 +93,8 @@ def redraw_counts(
 ) -> Float[Array, "S *batch"]:
     """Class means of a sampled token of which spins are redrawn, else copied.
 
-    Args:
-        lanes: cipher keys of the batch, each word (*batch).
-        fields: h_c, (S, *batch).
-        counts: N_c, (S,).
-        before: class means of the token before, of whole numbers of spins.
-        redrawn: probability Delta with which a spin is redrawn, (*batch).
+    `before` are class means (S, *batch) of whole numbers of spins, `redrawn` is the
+    probability Delta (*batch); the others as in `draw_counts`.
     """
     lanes, n = by_class(lanes, fields, counts)
     up = jnp.round(n * (1 + before) / 2)
@@ -114,10 +106,7 @@ def redraw_counts(
 def whole_spins(lanes: Words, means, counts) -> Float[Array, "S *batch"]:
     """Class means of whole numbers of spins with the same expectation.
 
-    Args:
-        lanes: cipher keys of the batch, each word (*batch).
-        means: in [-1, 1], (S, *batch).
-        counts: N_c, (S,).
+    `means` are in [-1, 1], (S, *batch); the others as in `draw_counts`.
     """
     lanes, n = by_class(lanes, means, counts)
     up = jnp.minimum(jnp.floor(n * (1 + means) / 2 + uniform(lanes, 0)), n)

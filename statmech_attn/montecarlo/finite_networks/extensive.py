@@ -392,10 +392,8 @@ def _columns(ensemble: extensive.Ensemble) -> _Columns:
 class _Bits(NamedTuple):
     """Signs of the patterns, a bit for each that is one for +1; filled up with zeros.
 
-    Attributes:
-        by_site: of every kind, words of 64 sites.
-        by_pattern: of the outputs, words of 64 patterns.
-        surplus: sum of the outputs of all patterns at a site.
+    `by_site` are words of 64 sites of every kind, `by_pattern` words of 64 patterns of
+    the outputs; `surplus` is the sum of the outputs of all patterns at a site.
     """
 
     by_site: UInt64[Array, "kinds M site_words"]

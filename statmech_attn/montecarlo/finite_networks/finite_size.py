@@ -297,8 +297,7 @@ class FiniteSizes(Points):
     def _times(self, n, beta: float, runs, tick: Tick) -> dict[str, Any]:
         """Mean time of a passage with its error.
 
-        Raises:
-            ValueError: a run that has not passed at the horizon.
+        Refused where a run has not passed at the horizon.
         """
         law, (start, end) = self.law, np.array(ENDS) * float(self.law.length(n))
         distance = (beta - law.value) / float(law.rounding(n)) * self._side

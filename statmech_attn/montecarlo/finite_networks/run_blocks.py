@@ -260,17 +260,7 @@ def rows_of_a_call(size: int, method: str, n_spins: int, blocks: int) -> int:
 
     Calls of one simulation take equal parts, and devices equal parts of a call.  Each
     has at least two runs where memory allows: XLA rounds a lane that is alone in
-    another way.
-
-    Args:
-        size: runs of a block.
-        method: "collapsed" or "spins".
-        n_spins: number N of spins.
-        blocks: how many there are.
-
-    Example:
-        >>> rows_of_a_call(1, "spins", 10**6, blocks=3)
-        3
+    another way.  `method` is "collapsed" or "spins".
     """
     parts, most = len(devices()), (LANES if on_cpu() else LANES_ELSEWHERE) // size
     if method == "spins":
@@ -313,7 +303,7 @@ class _Read(NamedTuple):
 
 
 def sampled_step(net, params, state: State, lanes: Words, plan, draw):
-    """z_t -> z_{t+1} for sampled tokens; as `mean_field.observe` else.
+    """z_t -> z_{t+1} of sampled tokens, and what `mean_field.observe` records of it.
 
     The class means of the token come first.
     """
@@ -442,20 +432,7 @@ class Moments:
 
 
 def observations(x: np.ndarray, batch: tuple[int, ...]) -> Observation:
-    """(points, *runs, steps, 5, M) as observables (steps, M, *batch, *runs).
-
-    Args:
-        x: recorded numbers.
-        batch: shape of the batch.
-
-    Returns:
-        `Observation` with arrays (steps, M, *batch, *runs).
-
-    Example:
-        >>> import numpy as np
-        >>> observations(np.zeros((2, 20, 7, 5, 3)), (2,)).A.shape
-        (7, 3, 2, 20)
-    """
+    """(points, *runs, steps, 5, M) as observables (steps, M, *batch, *runs)."""
     x = np.moveaxis(x, (-3, -2, -1), (1, 0, 2))
     parts = dict(
         zip(OBSERVABLES, x.reshape(*x.shape[:3], *batch, *x.shape[4:]), strict=True)

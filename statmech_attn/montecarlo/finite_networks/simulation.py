@@ -289,15 +289,7 @@ def check_simulation(
     stored: int,
     entropy_production: bool,
 ) -> None:
-    """Refuse arguments that are out of range, or do not belong together.
-
-    Args:
-        net, patterns, params, method, runs, steps, transient, stored,
-        entropy_production: of `simulate`.
-
-    Raises:
-        ValueError: in one line.
-    """
+    """Refuse arguments of `simulate` out of range, or that do not go together."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     require_least(1, runs=runs, steps=steps)
@@ -344,21 +336,7 @@ def _flat(params: Parameters, state: State, batch) -> tuple[Parameters, State]:
 def point_keys(key: Key[Array, ""], points, batch: tuple[int, ...]) -> Words:
     """One cipher key per parameter point, in a row.
 
-    Args:
-        key: random key of JAX.
-        points: numbers of the points, shaped like the batch; 0, 1, ... when None.
-        batch: shape of the batch.
-
-    Returns:
-        Keys of the batch's points, one row for each.
-
-    Raises:
-        ValueError: the points have not the shape of the batch.
-
-    Example:
-        >>> import jax
-        >>> [words.shape for words in point_keys(jax.random.key(0), None, (3,))]
-        [(3,), (3,)]
+    `points` are their numbers, shaped like the batch; 0, 1, ... when None.
     """
     if points is None:
         points = np.arange(int(np.prod(batch))).reshape(batch)

@@ -47,8 +47,7 @@ class Plan(eqx.Module):
 def plan_blocks(counts: Int[np.ndarray, " S"], lanes: int) -> Plan:
     """Cut classes of N_c spins into blocks for a batch of `lanes` simulations.
 
-    Raises:
-        ValueError: a class of more than 2^37 spins.
+    No class has more than 2^37 spins.
     """
     if counts.max() > MAX_SPINS:
         raise ValueError(
@@ -68,10 +67,7 @@ def plan_blocks(counts: Int[np.ndarray, " S"], lanes: int) -> Plan:
 def draw_spins(lanes: Words, fields, plan: Plan) -> Float[Array, "S *batch"]:
     """Class means of a sampled token, one random number per spin.
 
-    Args:
-        lanes: cipher keys of the batch, each word (*batch).
-        fields: h_c, (S, *batch).
-        plan: from `plan_blocks`.
+    Cipher keys have words (*batch), `fields` h_c are (S, *batch).
     """
     keys, n = by_class(lanes, fields, plan.counts)
     keys = tuple(x.reshape(x.shape[0], -1) for x in keys)
@@ -110,12 +106,9 @@ def threshold_words(p: Float[Array, "..."]) -> Words:
 def bernoulli_words(keys: Words, threshold: Words, first, size: int, axis: int):
     """`size` words of independent bits that are one with probability p.
 
-    Args:
-        keys: cipher keys of the class, each word (lanes,).
-        threshold: digits of p from `threshold_words`, each (lanes,).
-        first: number of the first word within the class.
-        size: number of words.
-        axis: where the words go: (words, lanes) for 0 and (lanes, words) for 1.
+    Cipher keys of the class and digits of p, from `threshold_words`, are (lanes,);
+    `first` is the number of the first word within the class.  The result is (words,
+    lanes) for axis 0 and (lanes, words) for 1.
     """
     keys, threshold = jax.tree.map(
         lambda x: jnp.expand_dims(x, axis), (keys, threshold)

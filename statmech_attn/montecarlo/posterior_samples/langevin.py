@@ -43,16 +43,7 @@ def langevin(
 ) -> Sampler:
     """Draws at equal distances in time along a trajectory.
 
-    Args:
-        step_size: at most h; shortened so that steps end where a draw is taken.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> sampler = langevin(lambda z: -z @ z / 2, step_size=0.3)
-        >>> state = sampler.start(jax.random.key(0), jnp.zeros(3))
-        >>> float(sampler.describe(sampler.step(state)).step_size)
-        0.25
+    A step h is `step_size` at most: shortened so that steps end where a draw is taken.
     """
     steps = math.ceil(TIME / step_size)
     force = lambda z, args: -jax.grad(log_density)(z)

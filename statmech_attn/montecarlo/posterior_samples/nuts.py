@@ -50,17 +50,7 @@ def nuts(
 ) -> Sampler:
     """The No-U-Turn sampler with unit masses.
 
-    Args:
-        warmup: steps that adapt the step size; they come first.
-        step_size: where the adaptation starts.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> sampler = nuts(lambda z: -z @ z / 2, warmup=10, step_size=0.5)
-        >>> state = sampler.start(jax.random.key(0), jnp.zeros(3))
-        >>> sampler.describe(sampler.step(state)).z.shape
-        (3,)
+    The first `warmup` steps adapt the step size, from `step_size` on.
     """
     from numpyro.infer import NUTS  # optional: only sampling needs it
 

@@ -168,14 +168,9 @@ def sampled(
 ) -> Sampled:
     """The posterior of a problem by the method of the options.
 
-    Args:
-        key: random key of JAX.
-        problem: whose posterior it is.
-        task: examples that the predictor is tested on.
-        options: method, and numbers of draws.
-        report: told of the progress.
-        folder: where blocks of a sampler of weights are kept, if anywhere.
-        run: what they belong to, in words that no other run has.
+    `task` has the examples that the predictor is tested on, `folder` is where blocks of
+    a sampler of weights are kept, if anywhere, and `run` says what they belong to, in
+    words that no other run has.
     """
     if options.method == estimates.EXACT_LAW:
         return exact_law(key, problem, task, options, report)

@@ -201,11 +201,7 @@ def check_sizes(method, draws, warmup, chains, block, step_size) -> None:
 
 
 def _row(method: str) -> SamplerKind:
-    """The sampler of a name.
-
-    Raises:
-        ValueError: nobody has it, or it samples no weights.
-    """
+    """The sampler of a name; `ValueError` for one that samples no weights."""
     for row in SAMPLERS.named(method):
         if row.build:
             return row

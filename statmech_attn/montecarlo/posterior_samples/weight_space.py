@@ -104,11 +104,7 @@ class WeightPosterior(eqx.Module):
         return bpkr.order_parameters(self._scaled(self._whitened(z)))
 
     def weights(self, z: Float[Array, " n"], key: Key[Array, ""] | None = None):
-        """The network at z.
-
-        Args:
-            key: draws V_0 in the free directions, if there are any.
-        """
+        """The network at z; a key draws V_0 in its free directions, if it has any."""
         weights = self._scaled(self._whitened(z))
         V_0 = math.sqrt(self.variances[0]) * self._completed(weights.V_0, key)
         return weights._replace(V_0=V_0 @ self.basis.T)

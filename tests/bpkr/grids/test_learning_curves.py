@@ -204,3 +204,13 @@ def test_temperature_zero_and_other_labels_are_refused():
         ask(posed(temperature=0.0), np.ones(5))
     with pytest.raises(ValueError, match=r"Y_test must have shape \(5,\)"):
         ask(posed(), np.ones((5, 1)))
+
+
+def test_errors_of_training_sets_and_of_sampled_means():
+    values, examples = np.array([[0.0, 2.0], [1.0, 1.0]]), [5, 10]
+    errors = training_sets.over_sets(values, examples, 10)
+    np.testing.assert_array_equal(errors, [1.0, np.nan])
+    assert training_sets.checked_sizes([20, 5], 40).tolist() == [5, 20]
+    mean, variance, y = np.array([0.5]), np.array([0.1]), np.array([1.0])
+    found = learning_curves.measured(mean, variance, y, 0.3)
+    assert found == pytest.approx((0.5**2 - 0.3**2, 0.1, 1.0))

@@ -266,3 +266,10 @@ def test_scores_of_the_exact_law_tend_to_those_of_the_saddle_point(network):
     z = np.abs(difference[free]) / error[free]
     assert z.max() < stats.t.isf(1e-3 / 2 / 5, 7)
     assert error.max() < 0.01
+
+
+def test_chance_counts_the_heads_with_a_drop_and_the_trainings_with_a_correlation():
+    drops = np.array([[0.1, 0.2, 0.0, np.nan], [0.3, 0.1, 0.1, np.nan]])
+    for unknown, trainings in ((-0.5, 2), (np.nan, 1)):
+        found = pruning.chance_correlation(np.array([0.5, unknown]), drops)
+        assert found == pytest.approx(1 / np.sqrt(trainings * (3 - 1)))

@@ -12,6 +12,7 @@ from scipy import stats
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
+from statmech_attn.bpkr import permuted_labels
 from statmech_attn.bpkr.heads.scores import by_head
 from statmech_attn.bpkr.theory import saddle
 from statmech_attn.cli import print_summary
@@ -404,3 +405,11 @@ def test_the_largest_number_of_paths_is_where_memory_ends():
     assert not saddle.without_hessian(posed(most + 1))
     with pytest.raises(ValueError, match="memory_limit"):
         posed(most + 1).solve()
+
+
+def test_deviations_of_permuted_labels_are_as_probable_as_students_t():
+    permuted = np.array([[-1.0], [0.0], [1.0]])
+    (z,) = permuted_labels.deviations(np.array([4.0]), permuted)
+    assert stats.norm.sf(z) == pytest.approx(stats.t.sf(2 * np.sqrt(3), 2))
+    levels = [permuted_labels.threshold(heads) for heads in (1, 24)]
+    assert np.round(levels, 2).tolist() == [1.96, 3.08]

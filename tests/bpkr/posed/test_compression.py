@@ -520,3 +520,8 @@ def test_a_solution_whose_predictor_is_refused_says_so():
     with pytest.raises(ValueError, match="rounding of the kernels decides f") as error:
         solution.predict(kernels)
     assert solution.reason == f"converged, but {error.value}"
+
+
+def test_the_lowest_temperature_is_one_that_was_tried():
+    lowest = compression.lowest_of(lambda T: T > 3e-5, 1e-7, 1e-3)
+    assert lowest == pytest.approx(5e-5)

@@ -233,3 +233,9 @@ def test_the_form_follows_the_memory_at_hand():
 def test_no_number_outside_the_cone():
     problem = random_problem(9)
     assert np.isnan(bpkr.energy(problem.operator.kernel(-jnp.eye(6)), 0.0, problem.y))
+
+
+def test_unexplained_variance_is_a_squared_distance_of_features():
+    left, right = jnp.array([[[3.0]]]), jnp.array([[[1.0]]])
+    one = jnp.ones((1, 1))
+    assert kernels.unexplained_variances(left, right, one, one).tolist() == [4.0]
