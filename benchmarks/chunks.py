@@ -17,12 +17,12 @@ import xarray as xr
 
 from statmech_attn import storage
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import chunk_computation
+from statmech_attn.scan.chunks import chunk_computation
+from statmech_attn.scan.chunks.folder import Folder, Manifest, SCHEMA_VERSION
+from statmech_attn.scan.chunks.results import Results
+from statmech_attn.scan.chunks.session import Session, Stop
+from statmech_attn.scan.chunks.work import Assembled, Pilot
 from statmech_attn.scan.engines import local
-from statmech_attn.scan.folder import Folder, Manifest, SCHEMA_VERSION
-from statmech_attn.scan.results import Results
-from statmech_attn.scan.session import Session, Stop
-from statmech_attn.scan.work import Assembled, Pilot
 
 
 TEXT = 'kind = "benchmark"\n'

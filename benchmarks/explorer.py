@@ -26,9 +26,9 @@ import statmech_attn
 from statmech_attn import storage, studies
 from statmech_attn.dynamics import diagrams
 from statmech_attn.explore import export
-from statmech_attn.explore.files import File
-from statmech_attn.explore.line import Line
-from statmech_attn.explore.live import Live
+from statmech_attn.explore.result_files.files import File
+from statmech_attn.explore.views.line import Line
+from statmech_attn.explore.views.live import Live
 from statmech_attn.labels import Variable
 
 

@@ -121,7 +121,7 @@ def public_methods() -> Iterator[tuple[str, ast.FunctionDef]]:
     """
     described = {
         method.name
-        for module in ("points", "work")
+        for module in ("points", "chunks/work")
         for method in ast.walk(tree(ROOT / "statmech_attn" / "scan" / f"{module}.py"))
         if isinstance(method, ast.FunctionDef) and ast.get_docstring(method)
     }

@@ -84,7 +84,7 @@ ALLOWED = {
         "plotting.frame.sheets": "draws correlations that no kind of file holds",
         "plotting.frame.style": "draws correlations that no kind of file holds",
     },
-    "statmech_attn/explore/overlays.py": {
+    "statmech_attn/explore/views/overlays.py": {
         "plotting.dynamics.basins": "draws over a scan what the figure draws",
         "plotting.dynamics.continuation": "draws over a scan what the figure draws",
     },
@@ -93,14 +93,14 @@ ALLOWED = {
 # What writes files without `storage.replaced`, each with its reason.
 WRITERS = {
     "cli/terminal/progress.py": "appends to a log",
-    "explore/pictures.py": "draws into memory",
-    "explore/private_files.py": "makes files of mode 0600 where none was",
-    "explore/pyramid.py": "its caller puts the file into place",
+    "explore/views/pictures.py": "draws into memory",
+    "explore/result_files/private_files.py": "makes files of mode 0600 where none was",
+    "explore/result_files/pyramid.py": "its caller puts the file into place",
     "interactive/registration.py": "draws into memory",
     "kept_files.py": "makes a file of mode 0600 where none was",
-    "scan/chunk_file.py": "keeps the chunk that another process has written",
-    "scan/folder.py": "keeps the file that another process has written",
-    "storage/streaming.py": "writes to the handle of a part of `replaced`",
+    "scan/chunks/chunk_file.py": "keeps the chunk that another process has written",
+    "scan/chunks/folder.py": "keeps the file that another process has written",
+    "storage/writers/streaming.py": "writes to the handle of a part of `replaced`",
 }
 WRITING = {"write_text", "write_bytes", "savez", "savez_compressed", "savefig"}
 WRITING |= {"to_csv", "to_netcdf", "to_zarr"}

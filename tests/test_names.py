@@ -1,6 +1,6 @@
 """Where the tests of a module are found: at its place, under its name.
 
-`tests/storage/test_blocks.py` tests `statmech_attn/storage/blocks.py`; a file that is
+`tests/storage/test_plain.py` tests `statmech_attn/storage/plain.py`; a file that is
 named after its folder tests a whole package.  A subject of several modules, or of
 something else than the library, is named here.
 """

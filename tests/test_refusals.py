@@ -7,7 +7,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from statmech_attn import refusals, studies
-from statmech_attn.scan.folder import Manifest
+from statmech_attn.scan.chunks.folder import Manifest
 from statmech_attn.studies.files import spec
 
 

@@ -6,17 +6,20 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.batches import (
-        compilations as compilations,
-        rng as rng,
-        runtime as runtime,
-    )
-    from statmech_attn.batches.cached_property import once as once
-    from statmech_attn.batches.compilers import (
+    from statmech_attn.batches import rng as rng, runtime as runtime
+    from statmech_attn.batches.compiled import compilations as compilations
+    from statmech_attn.batches.compiled.cached_property import once as once
+    from statmech_attn.batches.compiled.compilers import (
         AUTO as AUTO,
         Compiler as Compiler,
         resolve_compiler as resolve_compiler,
         stored_compiler as stored_compiler,
+    )
+    from statmech_attn.batches.compiled.kept_programs import Origin as Origin
+    from statmech_attn.batches.compiled.programs import (
+        Compiled as Compiled,
+        require_native as require_native,
+        Stage as Stage,
     )
     from statmech_attn.batches.hardware import (
         devices as devices,
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
         usable_cores as usable_cores,
         workers as workers,
     )
-    from statmech_attn.batches.kept_programs import Origin as Origin
     from statmech_attn.batches.lanes import (
         batches as batches,
         CPU_LANES as CPU_LANES,
@@ -40,11 +42,6 @@ if TYPE_CHECKING:
     from statmech_attn.batches.precision import (
         require_double as require_double,
         require_real as require_real,
-    )
-    from statmech_attn.batches.programs import (
-        Compiled as Compiled,
-        require_native as require_native,
-        Stage as Stage,
     )
     from statmech_attn.batches.sums import (
         add_in_turns as add_in_turns,

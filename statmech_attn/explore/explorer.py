@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from statmech_attn import extras, storage
-from statmech_attn.explore import private_files
+from statmech_attn.explore.result_files import private_files
 
 
 try:
     import uvicorn
 
-    from statmech_attn.explore.connections import Patient
-    from statmech_attn.explore.guard import HOST
-    from statmech_attn.explore.server import Server
+    from statmech_attn.explore.serving.connections import Patient
+    from statmech_attn.explore.serving.guard import HOST
+    from statmech_attn.explore.serving.server import Server
 except ModuleNotFoundError as error:
     needed = extras.needed("explore", str(error.name), "explore")
     raise ModuleNotFoundError(needed, name=error.name) from None

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from statmech_attn import storage
-from statmech_attn.explore import page, pictures
-from statmech_attn.explore.files import File, packed
-from statmech_attn.explore.line import Line
-from statmech_attn.explore.plane import Plane
-from statmech_attn.explore.sheets import Sheet, sheet_of
+from statmech_attn.explore.result_files.files import File, packed
+from statmech_attn.explore.serving import page
+from statmech_attn.explore.views import pictures
+from statmech_attn.explore.views.line import Line
+from statmech_attn.explore.views.plane import Plane
+from statmech_attn.explore.views.sheets import Sheet, sheet_of
 from statmech_attn.reporting import size
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from statmech_attn import kept_files, storage
-from statmech_attn.scan.work import Pilot, Work
+from statmech_attn.scan.chunks.work import Pilot, Work
 
 
 FOLDER = "times"  # below the store of JAX

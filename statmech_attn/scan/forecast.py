@@ -9,10 +9,10 @@ import psutil
 from statmech_attn.batches import available_memory
 from statmech_attn.labels import counted
 from statmech_attn.reporting import duration, size
+from statmech_attn.scan.chunks.results import first_round
+from statmech_attn.scan.chunks.work import Pilot, Work
 from statmech_attn.scan.earlier_runs import Earlier, Place
 from statmech_attn.scan.engines.engine import Engine
-from statmech_attn.scan.results import first_round
-from statmech_attn.scan.work import Pilot, Work
 
 
 CHUNK_SECONDS = 15.0  # what a kill may cost; longer ones pack unsettled points better

@@ -21,12 +21,11 @@ from statmech_attn import storage
 from statmech_attn.batches import compilations, on_cpu
 from statmech_attn.options import Count
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import earlier_runs, forecast, signals
-from statmech_attn.scan.chunk_file import Damaged
-from statmech_attn.scan.claims import Claims
-from statmech_attn.scan.engines import local
-from statmech_attn.scan.engines.engine import Engine
-from statmech_attn.scan.folder import (
+from statmech_attn.scan import earlier_runs, forecast
+from statmech_attn.scan.chunks import signals
+from statmech_attn.scan.chunks.chunk_file import Damaged
+from statmech_attn.scan.chunks.claims import Claims
+from statmech_attn.scan.chunks.folder import (
     changed_inputs,
     Folder,
     MANIFEST,
@@ -35,9 +34,11 @@ from statmech_attn.scan.folder import (
     remove_leftovers,
     SCHEMA_VERSION,
 )
-from statmech_attn.scan.session import PAUSE, Session
-from statmech_attn.scan.signals import Stop
-from statmech_attn.scan.work import Work
+from statmech_attn.scan.chunks.session import PAUSE, Session
+from statmech_attn.scan.chunks.signals import Stop
+from statmech_attn.scan.chunks.work import Work
+from statmech_attn.scan.engines import local
+from statmech_attn.scan.engines.engine import Engine
 from statmech_attn.storage import StorageError
 
 

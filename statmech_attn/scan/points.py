@@ -23,9 +23,7 @@ from statmech_attn import storage
 from statmech_attn.labels import Variables
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import jobs
-from statmech_attn.scan.engines import local
-from statmech_attn.scan.fingerprints import described
-from statmech_attn.scan.work import (
+from statmech_attn.scan.chunks.work import (
     Arrays,
     Assembled,
     Chunk,
@@ -35,6 +33,8 @@ from statmech_attn.scan.work import (
     Results,
     Tick,
 )
+from statmech_attn.scan.engines import local
+from statmech_attn.scan.fingerprints import described
 
 
 class Computation(ABC):

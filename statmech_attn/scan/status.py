@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from statmech_attn.reporting import Silent
-from statmech_attn.scan.chunk_file import Damaged
-from statmech_attn.scan.claims import Claims, owner_of
-from statmech_attn.scan.folder import Folder
-from statmech_attn.scan.session import Session
-from statmech_attn.scan.signals import Stop
-from statmech_attn.scan.work import Chunk, Work
+from statmech_attn.scan.chunks.chunk_file import Damaged
+from statmech_attn.scan.chunks.claims import Claims, owner_of
+from statmech_attn.scan.chunks.folder import Folder
+from statmech_attn.scan.chunks.session import Session
+from statmech_attn.scan.chunks.signals import Stop
+from statmech_attn.scan.chunks.work import Chunk, Work
 
 
 SAMPLE = 20  # chunks whose times are looked at for a forecast

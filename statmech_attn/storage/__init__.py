@@ -6,11 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.storage import plain as plain, tables as tables, toml as toml
-    from statmech_attn.storage.blocks import (
-        BlockFolder as BlockFolder,
-        BlockMemory as BlockMemory,
-    )
+    from statmech_attn.storage import plain as plain, toml as toml
     from statmech_attn.storage.changes import (
         differences as differences,
         study_differences as study_differences,
@@ -31,14 +27,6 @@ if TYPE_CHECKING:
         stored_seal as stored_seal,
         VariableInfo as VariableInfo,
     )
-    from statmech_attn.storage.replacing import (
-        begins as begins,
-        replaced as replaced,
-        require_new as require_new,
-        require_replaceable as require_replaceable,
-        unwritable as unwritable,
-        write_text as write_text,
-    )
     from statmech_attn.storage.schema import (
         same_study as same_study,
         SCHEMA_VERSION as SCHEMA_VERSION,
@@ -48,8 +36,21 @@ if TYPE_CHECKING:
         StorageError as StorageError,
         study_digest as study_digest,
     )
-    from statmech_attn.storage.tables import table as table
-    from statmech_attn.storage.writing import (
+    from statmech_attn.storage.writers import tables as tables
+    from statmech_attn.storage.writers.blocks import (
+        BlockFolder as BlockFolder,
+        BlockMemory as BlockMemory,
+    )
+    from statmech_attn.storage.writers.replacing import (
+        begins as begins,
+        replaced as replaced,
+        require_new as require_new,
+        require_replaceable as require_replaceable,
+        unwritable as unwritable,
+        write_text as write_text,
+    )
+    from statmech_attn.storage.writers.tables import table as table
+    from statmech_attn.storage.writers.writing import (
         check_output as check_output,
         check_place as check_place,
         require_no_input as require_no_input,

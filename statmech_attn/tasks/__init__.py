@@ -7,14 +7,15 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.tasks import (
-        array_files as array_files,
-        arrays as arrays,
-        downloads as downloads,
         hidden_markov as hidden_markov,
         image_sets as image_sets,
-        images as images,
         one_shot as one_shot,
         options as options,
+    )
+    from statmech_attn.tasks.image_files import downloads as downloads, images as images
+    from statmech_attn.tasks.own_data import (
+        array_files as array_files,
+        arrays as arrays,
         trained_arrays as trained_arrays,
     )
 

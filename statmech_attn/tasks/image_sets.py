@@ -6,7 +6,8 @@ from typing import NamedTuple
 from jaxtyping import Array, Key
 
 from statmech_attn.batches import rng
-from statmech_attn.tasks import images, one_shot
+from statmech_attn.tasks import one_shot
+from statmech_attn.tasks.image_files import images
 
 
 MAIN, VALIDATION = "omniglot", "omniglot-validation"

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Int32, Key
 
 from statmech_attn.batches import require_double, require_memory
-from statmech_attn.tasks.images import ImageClasses
+from statmech_attn.tasks.image_files.images import ImageClasses
 from statmech_attn.tasks.options import Setting
 
 

@@ -121,7 +121,7 @@ def posterior(place):
 def descent(place):
     terms = lambda problem, z: (((problem @ z - 1) ** 2).sum(), 0.01 * (z**2).sum())
     choices = Descent(learning_rate=0.1, steps=20, block=10)
-    from statmech_attn.storage.blocks import BlockMemory
+    from statmech_attn.storage.writers.blocks import BlockMemory
     problem, start = place(np.eye(4) + 0.1, 0), jnp.zeros(4)
     trainer = Trainer(terms, choices, problem, start)
     return trainer.run(problem, start, BlockMemory(warmup=0)).weights

@@ -402,7 +402,7 @@ def test_an_exported_file_of_any_kind_needs_no_server(tab, tmp_path):
 
 
 def test_other_files_are_drawn_over_a_scan(tab, address):
-    from statmech_attn.explore.overlays import DOWNWARD
+    from statmech_attn.explore.views.overlays import DOWNWARD
 
     shown(tab, address, "#file=1")
     box = tab.locator("#others input")

@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 
 from statmech_attn import cli, extras, storage
 from statmech_attn.dynamics import PHASES
-from statmech_attn.explore import export, page, sheets, standalone_page
-from statmech_attn.explore.points import verdict
+from statmech_attn.explore import export, standalone_page
+from statmech_attn.explore.serving import page
+from statmech_attn.explore.views import sheets
+from statmech_attn.explore.views.points import verdict
 from statmech_attn.plotting.frame import registry
 
 
@@ -245,7 +247,7 @@ def test_what_is_no_result_is_one_line(tmp_path, monkeypatch):
 def test_without_a_browser_the_address_is_told(line, tmp_path, monkeypatch):
     pytest.importorskip("uvicorn")
     from statmech_attn.explore import Explorer
-    from statmech_attn.explore.live import Live
+    from statmech_attn.explore.views.live import Live
 
     path = tmp_path / "scan[1].h5"
     path.write_bytes(line.read_bytes())

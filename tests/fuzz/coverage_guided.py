@@ -21,9 +21,9 @@ import atheris
 
 with atheris.instrument_imports(include=["statmech_attn", "tomllib"]):
     from statmech_attn import storage, studies
-    from statmech_attn.scan import chunk_file
-    from statmech_attn.scan.chunk_file import Stored
-    from statmech_attn.scan.folder import Folder, Manifest
+    from statmech_attn.scan.chunks import chunk_file
+    from statmech_attn.scan.chunks.chunk_file import Stored
+    from statmech_attn.scan.chunks.folder import Folder, Manifest
 
     for package in (storage, studies):
         for name in package.__all__:
@@ -32,7 +32,7 @@ with atheris.instrument_imports(include=["statmech_attn", "tomllib"]):
 import numpy as np
 import xarray as xr
 
-from statmech_attn.scan.work import Chunk
+from statmech_attn.scan.chunks.work import Chunk
 from statmech_attn.storage.schema import seal, SEAL_LENGTH
 
 

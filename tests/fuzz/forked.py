@@ -19,7 +19,7 @@ import statmech_attn.cli.main
 import statmech_attn.cli.texts.dynamics_summary
 import statmech_attn.cli.texts.summary
 from statmech_attn.scan import jobs
-from statmech_attn.scan.signals import Unfinished
+from statmech_attn.scan.chunks.signals import Unfinished
 
 
 STOPPED = 99  # a run that would compute now

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft
-from statmech_attn.tasks import idx, images
+from statmech_attn.tasks import images
+from statmech_attn.tasks.image_files import idx
 
 
 def many(few: int, whole: int):

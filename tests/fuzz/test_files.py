@@ -15,10 +15,10 @@ import xarray as xr
 from hypothesis import example, given, settings, strategies as st
 
 from statmech_attn import storage
-from statmech_attn.scan import chunk_file
-from statmech_attn.scan.chunk_file import Stored
-from statmech_attn.scan.folder import Folder, Manifest
-from statmech_attn.scan.work import Chunk
+from statmech_attn.scan.chunks import chunk_file
+from statmech_attn.scan.chunks.chunk_file import Stored
+from statmech_attn.scan.chunks.folder import Folder, Manifest
+from statmech_attn.scan.chunks.work import Chunk
 from statmech_attn.storage import schema
 from statmech_attn.storage.schema import seal, SEAL_LENGTH
 

@@ -17,8 +17,8 @@ from statmech_attn.dynamics.maps.starts import start_of_each
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import posteriors
 from statmech_attn.montecarlo.finite_networks import finite_size, simulation_grid
+from statmech_attn.tasks.image_files.images import ImageClasses, Split
 from statmech_attn.tasks.image_sets import ImageSets
-from statmech_attn.tasks.images import ImageClasses, Split
 from statmech_attn.tasks.one_shot import Setting
 from statmech_attn.training import Descent, Minibatches, networks, one_shot_networks
 

@@ -9,12 +9,12 @@ import statmech_attn.dynamics.diagrams.work as diagram_work
 from statmech_attn import studies
 from statmech_attn.batches import compilations
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import chunk_computation
+from statmech_attn.scan.chunks import chunk_computation
+from statmech_attn.scan.chunks.results import Memory
+from statmech_attn.scan.chunks.session import Session
+from statmech_attn.scan.chunks.signals import Stop
+from statmech_attn.scan.chunks.work import RAISED
 from statmech_attn.scan.engines import local
-from statmech_attn.scan.results import Memory
-from statmech_attn.scan.session import Session
-from statmech_attn.scan.signals import Stop
-from statmech_attn.scan.work import RAISED
 
 
 RUN = {"transient": 40, "steps": 200, "exponents": 1, "max_doublings": 1}

@@ -100,7 +100,7 @@ import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import weight_space
-from statmech_attn.storage.blocks import BlockMemory
+from statmech_attn.storage.writers.blocks import BlockMemory
 from statmech_attn import batches
 from statmech_attn.training import Descent, Trainer
 
@@ -153,7 +153,7 @@ import os
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 import jax, jax.numpy as jnp, numpy as np
 jax.config.update("jax_enable_x64", True)
-from statmech_attn.storage.blocks import BlockMemory
+from statmech_attn.storage.writers.blocks import BlockMemory
 from statmech_attn.tasks import one_shot
 from statmech_attn.training import (
     ClassPatches, initial, Minibatches, StochasticTrainer, token_codes

@@ -18,11 +18,11 @@ import pytest
 from statmech_attn import storage
 from statmech_attn.reporting import Silent
 from statmech_attn.scan import jobs
+from statmech_attn.scan.chunks.results import Memory
+from statmech_attn.scan.chunks.session import Session
+from statmech_attn.scan.chunks.signals import Stop, Unfinished
+from statmech_attn.scan.chunks.work import Assembled, RAISED
 from statmech_attn.scan.engines import local
-from statmech_attn.scan.results import Memory
-from statmech_attn.scan.session import Session
-from statmech_attn.scan.signals import Stop, Unfinished
-from statmech_attn.scan.work import Assembled, RAISED
 from statmech_attn.studies.files import results
 
 

@@ -18,7 +18,8 @@ import pytest
 from toy_runs import chunks, compute, equal, flip, stop_before_merging
 
 from statmech_attn import storage
-from statmech_attn.scan import claims, engines, forecast, jobs
+from statmech_attn.scan import engines, forecast, jobs
+from statmech_attn.scan.chunks import claims
 from statmech_attn.storage import StorageError
 
 

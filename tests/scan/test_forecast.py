@@ -9,11 +9,12 @@ import numpy as np
 import psutil
 import pytest
 
-from statmech_attn.batches import programs, runtime, seconds_of, Stage, workers
+from statmech_attn.batches import runtime, seconds_of, Stage, workers
+from statmech_attn.batches.compiled import programs
 from statmech_attn.dynamics.diagrams.stages.batch_times import shares_of_parts
 from statmech_attn.scan import forecast
+from statmech_attn.scan.chunks.work import Pilot
 from statmech_attn.scan.forecast import Forecast, WRITING
-from statmech_attn.scan.work import Pilot
 
 
 def seconds(points, per_chunk, workers, **pilot):

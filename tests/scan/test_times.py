@@ -6,11 +6,11 @@ import types
 import numpy as np
 
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import session as sessions
+from statmech_attn.scan.chunks import session as sessions
+from statmech_attn.scan.chunks.results import Memory
+from statmech_attn.scan.chunks.session import Session
+from statmech_attn.scan.chunks.signals import Stop
 from statmech_attn.scan.engines import local
-from statmech_attn.scan.results import Memory
-from statmech_attn.scan.session import Session
-from statmech_attn.scan.signals import Stop
 
 
 def test_every_second_of_the_computation_counts_once(toy, monkeypatch):

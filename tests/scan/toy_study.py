@@ -19,8 +19,8 @@ import xarray as xr
 import statmech_attn.cli.main
 import statmech_attn.cli.texts.summary
 from statmech_attn import batches, kinds, scan, storage, studies
-from statmech_attn.scan import claims
-from statmech_attn.scan.work import Assembled, Pilot
+from statmech_attn.scan.chunks import claims
+from statmech_attn.scan.chunks.work import Assembled, Pilot
 from statmech_attn.studies.tables import StudyTable
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from statmech_attn.scan import slurm
+from statmech_attn.scan.chunks.work import Pilot
 from statmech_attn.scan.forecast import Forecast
-from statmech_attn.scan.work import Pilot
 
 
 STUDY = 'kind = "trajectory"\n\n[parameters]\nbeta = 1.3\n'

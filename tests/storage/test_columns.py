@@ -14,8 +14,9 @@ import xarray as xr
 from hypothesis import example, given, settings
 
 from statmech_attn import storage
-from statmech_attn.storage import columns as in_columns, reading, streaming
+from statmech_attn.storage import columns as in_columns, reading
 from statmech_attn.storage.columns import slabs
+from statmech_attn.storage.writers import streaming
 
 
 STUDY = 'kind = "test"'

@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
-from statmech_attn.storage import replacing, streaming, writing
+from statmech_attn.storage.writers import replacing, streaming, writing
 
 
 LABELS = {"long_name": "x", "units": "1", "symbol": "x"}

@@ -11,11 +11,11 @@ from statmech_attn.batches import runtime
 from statmech_attn.montecarlo import simulate
 from statmech_attn.montecarlo.finite_networks import run_blocks
 from statmech_attn.reporting import Silent
+from statmech_attn.scan.chunks.results import Memory
+from statmech_attn.scan.chunks.session import Session
+from statmech_attn.scan.chunks.signals import Stop
+from statmech_attn.scan.chunks.work import Chunk, Stopped
 from statmech_attn.scan.engines import local
-from statmech_attn.scan.results import Memory
-from statmech_attn.scan.session import Session
-from statmech_attn.scan.signals import Stop
-from statmech_attn.scan.work import Chunk, Stopped
 
 
 TRAJECTORIES = {

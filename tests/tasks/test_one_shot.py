@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from statmech_attn.tasks import images, one_shot
-from statmech_attn.tasks.images import ImageClasses
+from statmech_attn.tasks.image_files.images import ImageClasses
 from statmech_attn.tasks.one_shot import Setting
 
 

@@ -13,7 +13,7 @@ from statmech_attn.batches import rng
 from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.reporting import Silent
-from statmech_attn.storage.blocks import BlockFolder, BlockMemory
+from statmech_attn.storage.writers.blocks import BlockFolder, BlockMemory
 from statmech_attn.training import CONVERGED, Descent, DIVERGED, RUNNING, Trainer
 
 

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import bpkr, storage
-from statmech_attn.scan.work import Chunk, Stopped
+from statmech_attn.scan.chunks.work import Chunk, Stopped
 from statmech_attn.tasks import images
 from statmech_attn.tasks.image_sets import ImageSets
 from statmech_attn.tasks.one_shot import Setting

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from statmech_attn.reporting import Silent
-from statmech_attn.storage.blocks import BlockFolder, BlockMemory
+from statmech_attn.storage.writers.blocks import BlockFolder, BlockMemory
 from statmech_attn.tasks import one_shot
 from statmech_attn.training import (
     ClassPatches,

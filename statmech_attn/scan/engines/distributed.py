@@ -28,13 +28,13 @@ from distributed import Client, Future, KilledWorker, LocalCluster, Security
 from distributed.comm.addressing import parse_host_port
 
 from statmech_attn import storage
-from statmech_attn.scan import chunk_computation
+from statmech_attn.scan.chunks import chunk_computation
+from statmech_attn.scan.chunks.folder import Folder
+from statmech_attn.scan.chunks.session import Session
+from statmech_attn.scan.chunks.signals import TEMPORARY_FAILURE, Unfinished
+from statmech_attn.scan.chunks.work import Chunk, Work
 from statmech_attn.scan.engines import remote
 from statmech_attn.scan.engines.engine import Engine
-from statmech_attn.scan.folder import Folder
-from statmech_attn.scan.session import Session
-from statmech_attn.scan.signals import TEMPORARY_FAILURE, Unfinished
-from statmech_attn.scan.work import Chunk, Work
 
 
 LOOPBACK = "127.0.0.1"  # whoever reaches a scheduler or a worker can run code there

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from statmech_attn.scan.session import Session
-from statmech_attn.scan.work import Work
+from statmech_attn.scan.chunks.session import Session
+from statmech_attn.scan.chunks.work import Work
 
 
 class Engine(NamedTuple):

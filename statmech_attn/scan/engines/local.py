@@ -11,12 +11,12 @@ import xarray as xr
 
 from statmech_attn.batches import limited, on_cpu, workers
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import chunk_computation
+from statmech_attn.scan.chunks import chunk_computation
+from statmech_attn.scan.chunks.results import first_round, Memory
+from statmech_attn.scan.chunks.session import Session
+from statmech_attn.scan.chunks.signals import Stop
+from statmech_attn.scan.chunks.work import Chunk, Stopped, Tick, Work
 from statmech_attn.scan.engines.engine import Engine
-from statmech_attn.scan.results import first_round, Memory
-from statmech_attn.scan.session import Session
-from statmech_attn.scan.signals import Stop
-from statmech_attn.scan.work import Chunk, Stopped, Tick, Work
 
 
 def threads() -> int:

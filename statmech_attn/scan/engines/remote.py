@@ -16,10 +16,10 @@ import cloudpickle
 
 from statmech_attn import storage
 from statmech_attn.batches import limited, runtime
-from statmech_attn.scan import chunk_computation
-from statmech_attn.scan.chunk_computation import Computed
-from statmech_attn.scan.folder import MANIFEST
-from statmech_attn.scan.work import Chunk, Stopped, Work
+from statmech_attn.scan.chunks import chunk_computation
+from statmech_attn.scan.chunks.chunk_computation import Computed
+from statmech_attn.scan.chunks.folder import MANIFEST
+from statmech_attn.scan.chunks.work import Chunk, Stopped, Work
 
 
 class Order(NamedTuple):

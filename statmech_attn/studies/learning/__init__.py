@@ -77,5 +77,5 @@ ARRAYS = TaskKind(
     "arrays",
     table=f"{_HERE}.tables:ArraysTask",
     draw=f"{_HERE}.arrays:learning",
-    example="statmech_attn.tasks.arrays:write_example",
+    example="statmech_attn.tasks.own_data.arrays:write_example",
 )

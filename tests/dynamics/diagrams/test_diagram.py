@@ -16,7 +16,7 @@ from statmech_attn.dynamics.diagrams import Confirm, explain, Plan, WITHOUT_SECT
 from statmech_attn.dynamics.diagrams.work import GridWork
 from statmech_attn.presentation import quantity
 from statmech_attn.scan import jobs
-from statmech_attn.scan.signals import Unfinished
+from statmech_attn.scan.chunks.signals import Unfinished
 from statmech_attn.storage import StorageError
 
 

@@ -10,8 +10,8 @@ import xarray as xr
 
 from statmech_attn import storage, studies
 from statmech_attn.scan import jobs, signals
+from statmech_attn.scan.chunks.folder import Folder, Manifest
 from statmech_attn.scan.engines import local
-from statmech_attn.scan.folder import Folder, Manifest
 from statmech_attn.storage import StorageError
 from statmech_attn.studies.files import digests, results, spec
 from statmech_attn.studies.one_shot.tables import ONE_SHOT_PRESETS

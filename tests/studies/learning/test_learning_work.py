@@ -7,9 +7,9 @@ import pytest
 from statmech_attn import studies
 from statmech_attn.bpkr import saddle_points
 from statmech_attn.bpkr.theory import predictor, saddle
-from statmech_attn.scan import chunk_computation
+from statmech_attn.scan.chunks import chunk_computation
+from statmech_attn.scan.chunks.work import Chunk, RAISED, Stopped
 from statmech_attn.scan.engines.local import in_memory
-from statmech_attn.scan.work import Chunk, RAISED, Stopped
 
 
 HEADS = [["previous-token", "uniform"]]

@@ -12,9 +12,9 @@ from rich.console import Console
 from statmech_attn import plotting, storage, studies
 from statmech_attn.bpkr import chosen_temperature as choice
 from statmech_attn.cli.texts.summary import print_summary
-from statmech_attn.explore.files import File
-from statmech_attn.explore.sheets import sheet_of
-from statmech_attn.explore.solving import Solving
+from statmech_attn.explore.result_files.files import File
+from statmech_attn.explore.views.sheets import sheet_of
+from statmech_attn.explore.views.solving import Solving
 from statmech_attn.studies.learning import selection
 from statmech_attn.studies.learning.tasks import learning
 

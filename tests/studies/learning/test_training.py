@@ -12,7 +12,7 @@ from statmech_attn import plotting, storage, studies
 from statmech_attn.batches import compilations
 from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.montecarlo import weight_space
-from statmech_attn.scan.work import Chunk, Stopped
+from statmech_attn.scan.chunks.work import Chunk, Stopped
 from statmech_attn.training import RESULTS
 
 

@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from statmech_attn import storage, studies
-from statmech_attn.batches import lanes, programs
+from statmech_attn.batches import lanes
+from statmech_attn.batches.compiled import programs
 from statmech_attn.cli import app
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams.refinement import on_grid

@@ -16,7 +16,7 @@ from statmech_attn.batches import rng
 from statmech_attn.bpkr import pruning
 from statmech_attn.bpkr.grids.pruned_networks import EXACT_LAW, ORDERS, RANDOM_ORDERS
 from statmech_attn.cli.texts.summary import print_summary
-from statmech_attn.scan.work import Chunk
+from statmech_attn.scan.chunks.work import Chunk
 from statmech_attn.studies import load_trained
 from statmech_attn.studies.one_shot import examples
 from statmech_attn.tasks.one_shot import Setting

@@ -12,7 +12,7 @@ from statmech_attn.dynamics import (
     diagrams,
     rotation_number,
 )
-from statmech_attn.explore import overlays
+from statmech_attn.explore.views import overlays
 from statmech_attn.scan import chunks_of
 from statmech_attn.storage import StorageError
 from statmech_attn.studies.files import results, spec

@@ -10,7 +10,7 @@ from statmech_attn import dmft
 from statmech_attn.dmft import extensive
 from statmech_attn.dmft.extensive.grids import capacities
 from statmech_attn.scan import in_memory
-from statmech_attn.scan.work import Chunk
+from statmech_attn.scan.chunks.work import Chunk
 
 
 PATTERNS = dmft.site_classes(np.ones((4, 1, 1)))

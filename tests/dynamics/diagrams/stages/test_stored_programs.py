@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics
-from statmech_attn.batches import kept_programs
+from statmech_attn.batches.compiled import kept_programs
 from statmech_attn.dynamics.diagrams.stages import stored_programs
 from statmech_attn.dynamics.diagrams.stages.stored_programs import origin_of
 from statmech_attn.native.program import FOLDER

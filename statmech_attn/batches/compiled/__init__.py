@@ -1,0 +1,1 @@
+"""Compiled programs: which compiler, which are kept, how many were made."""

@@ -1,0 +1,1 @@
+"""Result files as the explorer holds them: opened once, watched, in pieces."""

@@ -1,0 +1,1 @@
+"""The server behind the page: requests, who is answered, and jobs."""

@@ -1,0 +1,1 @@
+"""Chunks of points: work, files, claims, folders, and the session that computes."""

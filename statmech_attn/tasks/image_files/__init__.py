@@ -1,0 +1,1 @@
+"""Image files of their publishers, read, checked and fetched."""

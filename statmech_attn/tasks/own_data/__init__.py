@@ -1,0 +1,1 @@
+"""Data of one's own in a file of arrays: inputs, attention, labels, test sets."""
