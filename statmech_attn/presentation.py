@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import html
 import inspect
+import io
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast, TYPE_CHECKING, TypeVar
@@ -305,3 +306,10 @@ def _words_of(name: str) -> str:
         'cycle-spectrum'
     """
     return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).strip("-")
+
+
+def png(figure: Any) -> bytes:
+    """A figure as a picture."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()

@@ -96,7 +96,7 @@ WRITERS = {
     "explore/views/pictures.py": "draws into memory",
     "explore/result_files/private_files.py": "makes files of mode 0600 where none was",
     "explore/result_files/pyramid.py": "its caller puts the file into place",
-    "interactive/registration.py": "draws into memory",
+    "presentation.py": "draws into memory",
     "kept_files.py": "makes a file of mode 0600 where none was",
     "scan/chunks/chunk_file.py": "keeps the chunk that another process has written",
     "scan/chunks/folder.py": "keeps the file that another process has written",

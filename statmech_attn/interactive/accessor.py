@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from statmech_attn import cli, dynamics, plotting, storage
-from statmech_attn.interactive.registration import png
+from statmech_attn.presentation import png
 
 
 if TYPE_CHECKING:

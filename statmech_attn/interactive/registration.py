@@ -5,11 +5,11 @@ xarray and pandas take as long to import as JAX, and much of a session needs nei
 """
 
 import importlib.util
-import io
 import sys
 from importlib.abc import MetaPathFinder
 from types import ModuleType
-from typing import Any
+
+from statmech_attn.presentation import png
 
 
 XARRAY = "xarray"
@@ -22,13 +22,6 @@ def show_figures() -> None:
     if shell is not None:
         formatter = shell.display_formatter.formatters["image/png"]
         formatter.for_type_by_name("matplotlib.figure", "Figure", png)
-
-
-def png(figure: Any) -> bytes:
-    """A figure as a picture."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return buffer.getvalue()
 
 
 def register() -> None:

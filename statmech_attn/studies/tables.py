@@ -358,9 +358,12 @@ class AnyTask(LearningStudy, frozen=True):
 
     def __reduce__(self):
         """By content: the class of a study of some task stands in no module."""
-        from statmech_attn.studies.files.spec import parse
+        tree = self.model_dump(exclude_none=True)
+        return _again, (type(self).__base__, type(self.task), tree)
 
-        return parse, (self.model_dump(exclude_none=True),)
+
+def _again(study: type[AnyTask], table: type[TaskTable], tree: Any) -> AnyTask:
+    return study.of_task(table).model_validate(tree)
 
 
 @functools.cache

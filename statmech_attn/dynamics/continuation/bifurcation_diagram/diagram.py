@@ -222,7 +222,9 @@ class BifurcationDiagram:
     @property
     def columns(self) -> Arrays:
         """Variables of the data set, by name."""
-        return labels.columns(self)
+        plan = self.plan
+        given = plan.turns, plan.free, plan.second, self.branches, self.curves
+        return labels.columns(*given)
 
     @property
     def _shown(self):

@@ -7,7 +7,7 @@ NaN along `point` and `curve_point`.  What was not found has no variables.
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any, TYPE_CHECKING
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,12 +23,6 @@ from statmech_attn.dynamics.continuation.two_parameters.critical_curves import (
     CURVE_RESULTS,
 )
 from statmech_attn.labels import Variable, Variables
-
-
-if TYPE_CHECKING:
-    from statmech_attn.dynamics.continuation.bifurcation_diagram.diagram import (
-        BifurcationDiagram,
-    )
 
 
 CRITICALITY = ("none", "supercritical", "subcritical", "degenerate")
@@ -188,28 +182,23 @@ def dimensions(free: str, second: str) -> dict[str, tuple[str, ...]]:
     return {name(row): tuple(row.dims.split()) for row in _ROWS}
 
 
-def columns(diagram: "BifurcationDiagram") -> dict[str, np.ndarray]:
-    """All that a diagram holds, by the names of its variables.
-
-    Args:
-        diagram: branches and curves.
-    """
-    plan, branches = diagram.plan, diagram.branches
+def columns(
+    turns: Turns, free: str, second: str, branches: Sequence, curves: Sequence
+) -> dict[str, np.ndarray]:
+    """All that branches and curves of a diagram hold, by the names of its variables."""
     most = max(int(branch.problem.period) for branch in branches)
-    samples = partial(_samples, plan.turns, most=most)
+    samples = partial(_samples, turns, most=most)
     special = [(i, s) for i, branch in enumerate(branches) for s in branch.special]
-    degenerate = [
-        (i, two) for i, c in enumerate(diagram.curves) for two in c.degenerate
-    ]
+    degenerate = [(i, two) for i, c in enumerate(curves) for two in c.degenerate]
     parts = {
         "branch": branches,
         "special": [s for _, s in special],
-        "curve": diagram.curves,
+        "curve": curves,
         "degenerate": [two for _, two in degenerate],
     }
-    named = lambda row: row.name.format(free=plan.free, second=plan.second)
+    named = lambda row: row.name.format(free=free, second=second)
     arrays = {
-        named(row): _column(row, items, plan.turns.steps)
+        named(row): _column(row, items, turns.steps)
         for row in _ROWS
         if row.value and (items := parts[row.dims.split()[0]])
     }
