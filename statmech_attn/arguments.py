@@ -6,7 +6,8 @@ What the package itself calls is not looked at again.
 
 An annotation says the type; `Annotated` with marks of `annotated_types` the range; that
 of an array, by jaxtyping or a text such as "P *batch" among the marks, its axes, which
-have one size in all arguments of a call where they have one name.
+have one size in all arguments of a call where they have one name, one more in "P+1".
+A text among the marks of a sequence is the name of its length, which is not zero.
 """
 
 import functools
@@ -19,6 +20,8 @@ import reprlib
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import repeat
 from typing import (
     Annotated,
     Any,
@@ -38,6 +41,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 MISSING = "may be NaN or infinite"  # marks arrays
 INFINITE = "may be infinite"  # marks numbers
 EMPTY = "may be empty"  # marks arrays
+_LIMIT = Annotated[float, INFINITE]
 INCREASING = "(low, high) with low < high"  # marks a pair, which may be infinite
 _NUMBERS = {"real numbers": "fiu", "whole numbers": "iu", "truth values": "b"}
 _LIMITS: dict[type, tuple[str, Callable[[Any, Any], bool], str]] = {
@@ -47,9 +51,10 @@ _LIMITS: dict[type, tuple[str, Callable[[Any, Any], bool], str]] = {
     Lt: ("lt", operator.lt, "below {}"),
     MultipleOf: ("multiple_of", lambda x, of: x % of == 0, "a multiple of {}"),
 }
+_REAL = "fiub", ("...",), 0, math.inf  # see `_shape`
 _KINDS = {  # of `numpy.dtype.kind`, by the name in jaxtyping
     **{"Bool": "b", "Int": "iu", "Float": "fiu", "Real": "fiu", "Complex": "fiuc"},
-    **{"Num": "fiuc", "Inexact": "fiuc", "Shaped": "fiubc", "Key": ""},
+    **{"Num": "fiuc", "Inexact": "fiuc", "Shaped": "fiubc"},
 }
 
 
@@ -72,11 +77,7 @@ class _Checked:
         self._place = face, name
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        function = self.__wrapped__
-        if _within():
-            return function(*given, **named)
-        first, others = as_annotated(function, given, named)
-        return function(*first, **others)
+        return _called(self.__wrapped__, given, named)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -91,10 +92,12 @@ class _Checked:
         return repr(self.__wrapped__)
 
 
-def _within() -> bool:
-    """Whether the package itself calls: what it hands on was checked at its door."""
+def _called(function: Callable, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """What the package itself hands on was checked at its door."""
     caller = sys._getframe(2).f_globals.get("__name__", "")
-    return caller.startswith(f"{__package__}.")
+    if not caller.startswith(f"{__package__}."):
+        given, named = as_annotated(function, given, named)
+    return function(*given, **named)
 
 
 def _offered(face: str, name: str) -> Any:
@@ -124,10 +127,7 @@ def checks(method: _F) -> _F:
 
     @functools.wraps(method)
     def checked_method(*given: Any, **named: Any) -> Any:
-        if _within():
-            return method(*given, **named)
-        first, others = as_annotated(method, given, named)
-        return method(*first, **others)
+        return _called(method, given, named)
 
     return cast(Any, checked_method)
 
@@ -158,21 +158,23 @@ def as_annotated(
         return given, named  # Python says which argument is given twice
     arguments, sizes = {**dict(zip(first, given)), **named}, {}
     for name, value in arguments.items():
-        kind = kinds.get(name, kinds.get("**", Any))
+        kind, refusal, axes = kinds.get(name) or kinds.get("**", _ANY)
         if kind is Any or _traced(value):
             continue
-        arguments[name] = value = _as_array(value, kind)
-        known = type(value) is kind is not float
-        allowed = "" if known else mismatch(value, kind)
-        if allowed := allowed or _unlike(name, value, kind, sizes):
+        if issubclass(type(value), (list, tuple)):
+            arguments[name] = value = _as_array(value, kind)
+        if allowed := refusal(value) or _unlike(name, value, axes, sizes):
             raise ValueError(f"{name} must be {allowed}; got {shown(value)}.")
     rest = given[len(names) :]
     return [*(arguments.pop(name) for name in first), *rest], arguments
 
 
 @functools.cache
-def _asked(function: Callable[..., Any]) -> tuple[list[str], dict[str, Any]]:
-    """Names of the arguments by position, and the kind of each; "**" of any other."""
+def _asked(function: Callable[..., Any]) -> tuple[list[str], dict[str, tuple]]:
+    """Names of the arguments by position, and the kind of each; "**" of any other.
+
+    With each kind `_refusal` and `_axes` of it.
+    """
     plain = inspect.unwrap(function)
     names, kinds = [], {}
     for parameter in inspect.signature(plain).parameters.values():
@@ -182,7 +184,8 @@ def _asked(function: Callable[..., Any]) -> tuple[list[str], dict[str, Any]]:
         name = "**" if kind is parameter.VAR_KEYWORD else name
         if kind is not parameter.VAR_POSITIONAL:
             kind = _evaluated(parameter.annotation, plain)
-            kinds[name] = kind if parameter.default is not None else kind | None
+            kind = kind if parameter.default is not None else kind | None
+            kinds[name] = kind, _refusal(kind), _axes(kind)
     return names, kinds
 
 
@@ -202,7 +205,7 @@ def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
 def _traced(value: Any) -> bool:
     """JAX compiles: the numbers of a value are not known yet."""
     jax = sys.modules.get("jax")
-    return jax is not None and isinstance(value, jax.core.Tracer)
+    return jax is not None and issubclass(type(value), jax.core.Tracer)
 
 
 def shown(value: Any) -> str:
@@ -215,96 +218,118 @@ def shown(value: Any) -> str:
 
 def mismatch(value: Any, kind: Any) -> str:
     """What a value should be and is not; "" where it is what it should be."""
+    return "" if _traced(value) else _refusal(kind)(value)
+
+
+@functools.cache
+def _refusal(kind: Any) -> Callable[[Any], str]:
+    """`mismatch` of one kind, for values that are not traced."""
     parts, origin = get_args(kind), get_origin(kind)
-    if kind is Any or _traced(value):
-        return ""
+    if kind is Any:
+        return lambda value: ""
     if origin is Annotated:
-        base, *marks = parts
-        if EMPTY in marks and not getattr(value, "size", 1):
-            return ""
-        if marks[0] in _NUMBERS:
-            missing = not {MISSING, INFINITE}.isdisjoint(marks)
-            refusal, (_, least, most) = (
-                _of_numbers(value, _NUMBERS[marks[0]], missing),
-                _shape(kind),
-            )
-            if not refusal and INFINITE in marks and (_numpy(value) != value).any():
-                refusal = "a number"
-            if not refusal and not least <= _numpy(value).ndim <= most:
-                refusal = f"an array of the shape ({', '.join(_shape(kind)[0])})"
-        elif MISSING in marks:
-            refusal = _of_array(value, base, missing=True)
-        elif INFINITE in marks:
-            refusal = mismatch(value, base)
-            refusal = "" if _is_infinite(value) else refusal
-        elif marks[0] == INCREASING:
-            ends = [mismatch(x, float) and not _is_infinite(x) for x in _ends(value)]
-            fits = len(ends) == 2 and not any(ends) and value[0] < value[1]
-            return "" if fits else marks[0]
-        else:
-            refusal = mismatch(value, base)
-        return refusal or _beyond(value, marks)
+        return _of_marks(kind, *parts)
     if origin is Literal:
-        same = (type(value) is type(part) and value == part for part in parts)
-        return "" if any(same) else either(parts)
+        same = lambda x, part: type(x) is type(part) and x == part
+        return lambda x: "" if any(same(x, part) for part in parts) else either(parts)
     if origin in (Union, types.UnionType):
-        refusals = [mismatch(value, part) for part in parts]
-        told = [x for x, part in zip(refusals, parts) if part is not type(None)]
-        told = ["finite"] if "finite" in told else told
-        return "" if "" in refusals else " or ".join(dict.fromkeys(told))
+        refusals = [_refusal(part) for part in parts if part is not types.NoneType]
+        return partial(_of_union, refusals, len(refusals) < len(parts))
     if hasattr(kind, "dim_str"):
-        return _of_array(value, kind)
-    if isinstance(origin, type):
-        return _of_parts(value, origin, parts)
-    return _of_type(value, kind) if isinstance(kind, type) else ""
+        is_key = kind.__name__.startswith("Key[")
+        return _of_key if is_key else partial(_of_array, of=_shape(kind))
+    if isinstance(origin, type) and origin is not Callable:
+        return partial(_of_parts, origin, parts)
+    kind = origin or kind
+    return _of_type(kind) if isinstance(kind, type) else lambda value: ""
 
 
-def _is_infinite(value: Any) -> bool:
-    return isinstance(value, float) and math.isinf(value)
+def _of_union(refusals: Sequence[Callable], none: bool, value: Any) -> str:
+    if none and value is None:
+        return ""
+    told = []
+    for refusal in refusals:
+        told.append(refusal(value))
+        if not told[-1]:
+            return ""
+    return "finite" if "finite" in told else " or ".join(dict.fromkeys(told))
 
 
-def _ends(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+def _of_marks(kind: Any, base: Any, *marks: Any) -> Callable[[Any], str]:
+    limits = [(*_LIMITS[type(x)], x) for x in marks if type(x) in _LIMITS]
+    missing, infinite, empty = (x in marks for x in (MISSING, INFINITE, EMPTY))
+    numbers, named = _mark(kind) in _NUMBERS, _mark(kind).isidentifier()
+    if marks[0] == INCREASING:
+        return _of_pair
+    if numbers or missing:
+        asked = {"of": _shape(kind), "missing": missing, "infinite": infinite}
+        of = partial(_of_array, **asked)
+    else:
+        of = _refusal(base)
+
+    endless = lambda x: isinstance(x, float) and math.isinf(x)
+
+    def refusal(value: Any) -> str:
+        if empty and not getattr(value, "size", 1):
+            return ""
+        told = "" if infinite and not numbers and endless(value) else of(value)
+        if named and not told and not len(value):
+            told = "a sequence that is not empty"
+        return told or _beyond(value, limits)
+
+    return refusal
+
+
+def _of_pair(value: Any) -> str:
+    ends = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    wrong = any(mismatch(x, _LIMIT) for x in ends)
+    fits = len(ends) == 2 and not wrong and ends[0] < ends[1]
+    return "" if fits else INCREASING
 
 
 def _beyond(value: Any, limits: Sequence[Any]) -> str:
-    for limit in limits:
-        if type(limit) in _LIMITS:
-            name, holds, words = _LIMITS[type(limit)]
-            bound = getattr(limit, name)
-            if isinstance(value, int | float):
-                held = holds(value, bound) or value != value
-            else:
-                numbers = _numpy(value)
-                held = (holds(numbers, bound) | (numbers != numbers)).all()
-            if not held:  # NaN was seen before
-                return words.format(f"{bound:.9g}" if type(bound) is float else bound)
+    """NaN was seen before."""
+    for name, holds, words, limit in limits:
+        bound = getattr(limit, name)
+        if isinstance(value, (int, float)):
+            held = holds(value, bound) or value != value
+        else:
+            numbers = _numpy(value)
+            held = holds(numbers, bound)
+            held = held.all() or (held | (numbers != numbers)).all()
+        if not held:
+            return words.format(f"{bound:.9g}" if type(bound) is float else bound)
     return ""
 
 
-def _of_type(value: Any, kind: type) -> str:
-    """A truth value is no number."""
+def _of_type(kind: type) -> Callable[[Any], str]:
     if kind in (int, float):
-        try:
-            number = operator.index(value) if kind is int else float(value)
-            usable = abs(number) < math.inf and not _is(value, bool, str)
-        except (TypeError, ValueError, OverflowError):
-            usable = False
-        return "" if usable else "a whole number" if kind is int else "a finite number"
+        return partial(_of_number, kind)
     if kind.__name__ == "PyTree":
-        return _of_tree(value)
+        return _of_tree
     if kind.__name__ in ("Array", "ndarray"):
-        return _of_numbers(value, "fiub", missing=True)
+        return partial(_of_array, missing=True)
     if kind.__name__ == "Callable":
-        return "" if callable(value) else "a function"
+        return lambda value: "" if callable(value) else "a function"
     if kind in (Sequence, Iterable, Mapping, tuple, list, dict):
-        return _of_parts(value, kind, ())
+        return partial(_of_parts, kind, ())
+    words = "text" if kind is str else f"of the type {kind.__name__}"
     if getattr(kind, "_is_protocol", False):
-        parts = (name for name in vars(kind) if name[0] != "_")
-        usable = all(hasattr(value, name) for name in parts)
-    else:
-        usable = _is(value, kind)
-    return "" if usable else "text" if kind is str else f"of the type {kind.__name__}"
+        parts = [name for name in vars(kind) if name[0] != "_"]
+        return lambda value: "" if all(hasattr(value, x) for x in parts) else words
+    return lambda value: "" if type(value) is kind or _is(value, kind) else words
+
+
+def _of_number(kind: type, value: Any) -> str:
+    """A truth value is no number."""
+    most = 2**63 if kind is int else math.inf
+    try:
+        number = operator.index(value) if kind is int else float(value)
+        usable = -most < number < most
+        usable = usable and (type(value) is kind or not _is(value, bool, str))
+    except (TypeError, ValueError, OverflowError):
+        usable = False
+    return "" if usable else "a whole number" if kind is int else "a finite number"
 
 
 def _is(value: Any, *kinds: type) -> bool:
@@ -314,32 +339,26 @@ def _is(value: Any, *kinds: type) -> bool:
     )
 
 
-def _of_parts(value: Any, origin: type, parts: tuple[Any, ...]) -> str:
+def _of_parts(origin: type, parts: tuple[Any, ...], value: Any) -> str:
     """Lists count as tuples, and arrays as sequences."""
-    if origin is Callable:
-        return "" if callable(value) else "a function"
     if issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             return "a dictionary"
-        values = value.values() if parts else ()
-        each = next(filter(None, (mismatch(x, parts[1]) for x in values)), "")
-        return f"a dictionary, each value {each}" if each else ""
+        for key in value if parts else ():
+            if told := mismatch(value[key], parts[1]):
+                return f"a dictionary, {key!r} in it {told}"
+        return ""
     if not issubclass(origin, Iterable):
         return "" if isinstance(value, origin) else f"of the type {origin.__name__}"
-    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
+    sized = not issubclass(origin, Sequence) or hasattr(value, "__len__")
+    several = hasattr(value, "__iter__") and getattr(value, "ndim", 1)
+    if not (sized and several) or isinstance(value, (str, bytes, Mapping)):
         return "a sequence"
-    if issubclass(origin, Sequence) and not hasattr(value, "__len__"):
-        return "a sequence"
-    if getattr(value, "ndim", 1) == 0:
-        return "a sequence"
-    if origin is tuple and parts and parts[-1] is not ...:
-        if len(value) != len(parts):
-            return f"a sequence of {len(parts)}"
-        pairs = zip(value, parts)
-    elif parts and (isinstance(value, Sequence) or hasattr(value, "dtype")):
-        pairs = ((x, parts[0]) for x in value)
-    else:
-        pairs = ()
+    fixed = origin is tuple and parts and parts[-1] is not ...
+    if fixed and len(value) != len(parts):
+        return f"a sequence of {len(parts)}"
+    seen = parts and (isinstance(value, Sequence) or hasattr(value, "dtype"))
+    pairs = zip(value, parts if fixed else repeat(parts[0])) if seen else ()
     each = next(filter(None, (mismatch(x, part) for x, part in pairs)), "")
     return f"a sequence, each of it {each}" if each else ""
 
@@ -347,52 +366,54 @@ def _of_parts(value: Any, origin: type, parts: tuple[Any, ...]) -> str:
 def _of_tree(value: Any) -> str:
     """Arrays and numbers in tuples, dictionaries and objects of JAX; keys, too."""
     leaves = sys.modules["jax"].tree.leaves(value)
-    usable = lambda x: _traced(x) or not (_of_key(x) and _of_numbers(x, "fiubc"))
-    return "" if leaves and all(map(usable, leaves)) else "a tree of finite numbers"
+    usable = lambda x: _traced(x) or not (_of_array(x) and _of_key(x))
+    fits = leaves and all(map(usable, leaves))
+    return "" if fits else "a tree of finite real numbers"
 
 
 def _numpy(value: Any) -> Any:
     return sys.modules["numpy"].asarray(value)
 
 
-def _of_numbers(value: Any, kinds: str, missing: bool = False) -> str:
+def _of_array(
+    value: Any, of=_REAL, missing: bool = False, infinite: bool = False
+) -> str:
     """Real numbers in an array or in lists, of some kinds of `numpy.dtype.kind`."""
+    kinds, dims, least, most = of
+    if type(value) is float and "f" in kinds and not least and value - value == 0:
+        return ""
     try:
         array = _numpy(value)
         if array.dtype.kind == "V":  # bfloat16
             array = array.astype("f4")
     except (TypeError, ValueError):
         return "an array of real numbers"
+    kind = array.dtype.kind
     if "f" in kinds and not array.size:
         return "an array that is not empty"
-    if array.dtype.kind not in kinds:
+    if kind not in kinds:
         words = {"b": "truth values", "iu": "whole numbers"}
         return f"an array of {words.get(kinds, 'real numbers')}"
-    if not missing and array.dtype.kind in "fc":
-        if not sys.modules["numpy"].isfinite(array).all():
-            return "finite"
-    return ""
-
-
-def _of_array(value: Any, kind: Any, missing: bool = False) -> str:
-    """What an array of jaxtyping should be, by its kind of number and its shape."""
-    kinds, (dims, least, most) = _KINDS[kind.__name__.partition("[")[0]], _shape(kind)
-    if not kinds:
-        return _of_key(value)
-    if refusal := _of_numbers(value, kinds, missing):
-        return refusal
-    fits = least <= _numpy(value).ndim <= most
+    if infinite and (array != array).any():
+        return "a number"
+    finite = missing or infinite or kind not in "fc"
+    if not finite and not sys.modules["numpy"].isfinite(array).all():
+        return "finite"
+    fits = least <= array.ndim <= most
     return "" if fits else f"an array of the shape ({', '.join(dims)})"
 
 
 @functools.cache
-def _shape(kind: Any) -> tuple[tuple[str, ...], int, float]:
-    """Axes of an array, by jaxtyping or by a text in its marks; the least and most."""
-    texts = [x for x in getattr(kind, "__metadata__", ()) if isinstance(x, str)]
+def _shape(kind: Any) -> tuple[str, tuple[str, ...], int, float]:
+    """Kinds of numbers of an array and its axes, at least and at most so many."""
+    base, *marks = get_args(kind) if get_origin(kind) is Annotated else [kind]
+    texts = [x for x in marks if isinstance(x, str)]
     said = [x for x in texts if x not in (*_NUMBERS, MISSING, INFINITE, EMPTY)]
-    dims = getattr(kind, "dim_str", said[0] if said else "...").split()
+    dims = getattr(base, "dim_str", said[0] if said else "...").split()
     fixed = [dim for dim in dims if not ("*" in dim or dim == "...")]
-    return tuple(dims), len(fixed), len(dims) if fixed == dims else math.inf
+    name = getattr(base, "__name__", "").partition("[")[0]
+    kinds = _NUMBERS.get(_mark(kind), _KINDS.get(name, ""))
+    return kinds, tuple(dims), len(fixed), len(dims) if fixed == dims else math.inf
 
 
 def _of_key(value: Any) -> str:
@@ -405,11 +426,11 @@ def _of_key(value: Any) -> str:
 
 def _as_array(value: Any, kind: Any) -> Any:
     """A list as the tuple, or the array of numbers, that an annotation asks for."""
-    if isinstance(value, list) and get_origin(kind) is tuple:
+    bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if isinstance(value, list) and get_origin(bare) is tuple:
         return tuple(value)
-    if not isinstance(value, (list, tuple)) or not (array := _wanted(kind)):
-        return value
-    if _of_numbers(value, "fiub", missing=True):
+    array = _wanted(kind)
+    if array is None or _of_array(value, missing=True):
         return value
     jax = sys.modules["jax"]
     return jax.numpy.asarray(value) if array is jax.Array else _numpy(value)
@@ -419,59 +440,78 @@ def _as_array(value: Any, kind: Any) -> Any:
 def _wanted(kind: Any) -> type | None:
     """The type of array that alone is asked for."""
     parts = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
-    asked = [x for x in parts if x is not type(None)]
-    if not all(_is_array(x) for x in asked) or all(_shape(x)[1] == 0 for x in asked):
+    asked = [x for x in parts if x is not types.NoneType]
+    if not all(_is_array(x) for x in asked) or all(_shape(x)[2] == 0 for x in asked):
         return None
     return getattr(asked[0], "array_type", object)
 
 
-def _unlike(name: str, value: Any, kind: Any, sizes: dict[str, tuple[Any, str]]) -> str:
+def _unlike(
+    name: str, value: Any, axes: Callable[[int], Any], sizes: dict[str, tuple[Any, str]]
+) -> str:
     """Of which size an array should be beside those before it; "" if it is.
 
     So is each array of an object, by the annotations of its class.
     """
-    fields = [] if isinstance(value, int | float | str) else _fields(type(value))
-    arrays = [(getattr(value, field), part) for field, part in fields]
-    for array, part in arrays or [(value, kind)]:
-        shape = getattr(array, "shape", None)
-        if isinstance(shape, tuple):
-            for dim, axes in _named(part, len(shape)):
-                size = shape[axes]
-                if isinstance(axes, slice) and fields:
-                    continue  # parameters may have more points than a state
-                first = (int(dim), "") if dim.isdigit() else (size, name)
-                known, where = sizes.setdefault(dim, first)
-                if known != size and not (fields and where == name):
-                    beside = "" if dim.isdigit() else f" in {dim}, as {where} is"
-                    return f"of the size {known}{beside}, not {size}"
+    for field, axes_of in _fields(type(value)) or [("", axes)]:
+        array = object.__getattribute__(value, field) if field else value
+        plain = issubclass(type(array), (list, tuple))
+        shape: Any = (len(array),) if plain else getattr(array, "shape", None)
+        if shape is None:
+            continue
+        for dim, base, more, axis in axes_of(len(shape)):
+            if field and isinstance(axis, slice):
+                continue  # parameters may have more points than a state
+            size: Any = shape[axis]
+            bare = max(size - more, 1) if more else size
+            first = (int(dim), "") if dim.isdigit() else (bare, name)
+            known, where = sizes.setdefault(base, first)
+            known = known + more if more else known
+            if known != size and not (field and where == name):
+                of = f" in {dim}" * (where != "")
+                of += f" to fit {where}" * (where not in ("", name))
+                return f"of the size {known}{of}, not {size}"
     return ""
 
 
+@functools.cache
+def _fields(kind: type) -> list[tuple[str, Callable[[int], Any]]]:
+    """Arrays among the fields of a class, each with its axes."""
+    names = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "_fields", ())
+    hints = get_type_hints(kind) if names else {}
+    return [(x, _axes(hints[x])) for x in names if hasattr(hints.get(x), "dim_str")]
+
+
 def _is_array(kind: Any) -> bool:
-    marks = getattr(kind, "__metadata__", ("",))
-    return hasattr(kind, "dim_str") or marks[0] in _NUMBERS
+    return hasattr(kind, "dim_str") or _mark(kind) in _NUMBERS
+
+
+def _mark(kind: Any) -> str:
+    """What numbers are in an array, or the name of the length of a sequence."""
+    mark = getattr(kind, "__metadata__", ("",))[0]
+    return mark if isinstance(mark, str) else ""
 
 
 @functools.cache
-def _named(kind: Any, rank: int) -> Sequence[tuple[str, int | slice]]:
-    """Names of axes and their numbers, of an array of some rank."""
-    parts = (x for x in (kind, *get_args(kind)) if _is_array(x))
-    for dims, least, most in map(_shape, parts):
-        if least <= rank <= most:
+def _axes(kind: Any) -> Callable[[int], Sequence[tuple[str, str, int, int | slice]]]:
+    """Names of axes of an array of some rank, bare and by how much longer; numbers."""
+    return functools.cache(partial(_named, kind))
+
+
+def _named(kind: Any, rank: int) -> Sequence[tuple[str, str, int, int | slice]]:
+    for part in (kind, *get_args(kind)):
+        _, dims, least, most = _shape(part)
+        named = _is_array(part) or _mark(part).isidentifier()
+        if named and least <= rank <= most:
             more = next((i for i, x in enumerate(dims) if "*" in x or x == "..."), rank)
             last = rank - len(dims) + 1 + more
             ends = [*enumerate(dims[:more]), *enumerate(dims[more + 1 :], last)]
             named = [(x, i) for i, x in ends if x[0].isalnum()]
             many = [(x, slice(more, last)) for x in dims[more : more + 1]]
-            return named + [(x, i) for x, i in many if x[1:].isidentifier()]
+            named += [(x, i) for x, i in many if x[1:].isidentifier()]
+            cut = [(x, *x.partition("+")[::2], i) for x, i in named]
+            return [(x, base, int(plus or 0), i) for x, base, plus, i in cut]
     return []
 
 
-@functools.cache
-def _fields(kind: type) -> list[tuple[str, Any]]:
-    """Arrays among the fields of a class."""
-    names = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "_fields", ())
-    hints = get_type_hints(kind) if names else {}
-    return [
-        (name, hints[name]) for name in names if hasattr(hints.get(name), "dim_str")
-    ]
+_ANY = Any, _refusal(Any), _axes(Any)

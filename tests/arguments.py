@@ -35,6 +35,10 @@ NAN = {  # arguments of which finite values may give NaN, as docstrings say
     "spread_ratio: predicted": "nothing fluctuates",
     "spread_slope: error": "not known",
     "ablate: pairs": "a head with itself",
+    "finite_time_exponents: state": "it diverges",
+    "lyapunov_spectrum: state": "it diverges",
+    "returns: state": "its codes say why",
+    "normal_form: kind": "a fold has no second-order term",
     "score: resamples": "no error without them",
 }
 NUMBERS = ("float64", "float32", "int64", "int32", "bool")

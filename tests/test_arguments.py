@@ -5,6 +5,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from statmech_attn import bpkr, dmft, dynamics, montecarlo, statistics, training
 from statmech_attn.arguments import as_annotated, checks
@@ -123,7 +124,7 @@ def test_numbers_of_a_network_that_cannot_be_are_refused(network, call, message)
 def test_a_state_of_a_network_of_another_size_is_refused(network):
     _, params, state = network
     other = dmft.network(dmft.load("poclopez-pe2").patterns, context=5)
-    with pytest.raises(ValueError, match="^state must be of the size 5 in C, as net"):
+    with pytest.raises(ValueError, match="^state must be of the size 5 in C to fit"):
         dmft.step(other, params, state)
 
 
@@ -169,8 +170,12 @@ def test_what_gave_a_number_or_words_of_python_is_refused(call, message):
         (Interval, (2.0, 2.0), r"\(low, high\) with low < high"),
         (Annotated[Numbers, "P K"], [1.0], r"an array of the shape \(P, K\)"),
         (Float[Array, "P K"], np.ones((2, 2, 2)), r"an array of the shape \(P, K\)"),
-        (dict[str, Count], {"x": 0}, "a dictionary, each value at least 1"),
+        (dict[str, Count], {"x": 0}, "a dictionary, .x. in it at least 1"),
         (tuple[Count, Count], (1,), "a sequence of 2"),
+        (Annotated[tuple[Count, ...], "L"], [], "a sequence that is not empty"),
+        (int, 2**63, "a whole number"),
+        (PyTree, {"x": 1j}, "a tree of finite real numbers"),
+        (Float[np.ndarray, " n+1"], np.ones(1), r"of the size 2 in n\+1, not 1"),
     ],
 )
 def test_each_kind_has_its_refusal(kind, value, message):
@@ -192,9 +197,17 @@ def test_arrays_of_one_axis_have_one_size():
     def asked(x: Float[Array, "P N"], y: Annotated[Numbers, "P"]): ...
 
     with pytest.raises(
-        ValueError, match="y must be of the size 2 in P, as x is, not 3"
+        ValueError, match="y must be of the size 2 in P to fit x, not 3"
     ):
         as_annotated(asked, [np.ones((2, 5)), np.ones(3)], {})
+
+
+def test_an_axis_may_be_longer_than_another_by_a_number():
+    def asked(heads: Annotated[Sequence[int], "L"], y: Annotated[Numbers, "L+1"]): ...
+
+    as_annotated(asked, [(2, 3), np.ones(3)], {})
+    with pytest.raises(ValueError, match=r"size 3 in L\+1 to fit heads, not 2"):
+        as_annotated(asked, [(2, 3), np.ones(2)], {})
 
 
 def test_lists_become_the_arrays_that_are_asked_for():
@@ -243,20 +256,6 @@ def test_the_field_of_a_driven_flow_takes_the_time_first():
         driven.step(jnp.zeros(2), {"a": jnp.array(0.1)})
 
 
-LEFT = {  # wrong sizes that end in the words of JAX or NumPy, or in NaN: to be mended
-    "bpkr": """
-        attentioned_inputs: heads, entropies: U, entropies: U_a, entropies: heads,
-        entropies: widths, entropies: variances, forward: heads,
-        gaussian_process_limit: variances, kernel_overlap: Y, model_selection: widths,
-        model_selection: temperatures, score_agreement: differences""",
-    "dynamics.continuation": """
-        correct: max_iterations, critical_curve: state, find_long_cycle: orbit,
-        find_long_cycle: shift, follow_long_cycle: orbit, follow_long_cycle: shift,
-        locate: u, long_critical_curve: orbit, long_critical_curve: shift,
-        normal_form: kind""",
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("face", FACES)
 def test_examples_with_one_wrong_argument_end_in_one_line(face):
@@ -264,9 +263,7 @@ def test_examples_with_one_wrong_argument_end_in_one_line(face):
     done = subprocess.run(
         [sys.executable, program, face], capture_output=True, text=True, check=True
     )
-    ends = {line.partition(" = ")[0] for line in done.stdout.splitlines()}
-    left = {part.strip() for part in LEFT.get(face, "").split(",")} - {""}
-    assert ends == left, done.stdout
+    assert not done.stdout
 
 
 @pytest.mark.parametrize("face", FACES)

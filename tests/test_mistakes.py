@@ -182,7 +182,7 @@ MISTAKES = {
     ),
     "a text for a state": (
         lambda: classify(alone, "0.3"),
-        "state must be a tree of finite numbers; got '0.3'",
+        "state must be a tree of finite real numbers; got '0.3'",
     ),
     "half a step": (
         lambda: dynamics.lyapunov_spectrum(alone, STATE, steps=20.5),  # type: ignore

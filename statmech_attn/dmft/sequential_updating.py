@@ -40,7 +40,7 @@ from statmech_attn.dmft.system import (
     Step,
 )
 from statmech_attn.dynamics import Linearised, System
-from statmech_attn.options import Count, require_least, Share
+from statmech_attn.options import Count, Share
 
 
 def sequential(net: Network, epsilon: Share | None = None) -> System:
@@ -97,7 +97,6 @@ def stretched(net: Network, tokens: Count) -> Network:
         >>> stretched(net, 5).context
         20
     """
-    require_least(1, tokens=tokens)
     return Network(
         net.weighted,
         net.output,

@@ -42,7 +42,7 @@ from statmech_attn.dynamics.maps.orbits import orbit
 from statmech_attn.dynamics.maps.systems import as_system, System, TangentSystem
 from statmech_attn.dynamics.maps.tracing import untraced
 from statmech_attn.labels import STEP, Variable, Variables, Words
-from statmech_attn.options import Count, require_least, WholeNumber
+from statmech_attn.options import Count, WholeNumber
 
 
 LANES = 64  # starts that are followed side by side
@@ -319,8 +319,6 @@ def unstable_cycles(
         [2, 1, 2, 3]
     """
     require_double()
-    require_least(1, period=period, steps=steps, starts=starts)
-    require_least(0, transient=transient)
     system = as_system(system)
     if system.drive_period > 1:
         raise ValueError(

@@ -24,7 +24,7 @@ from statmech_attn.options import (
     NotNegative,
     Numbers,
     Positive,
-    require_least,
+    Several,
 )
 
 
@@ -62,11 +62,8 @@ def threshold(
         >>> round(threshold(1, level=0.05), 2)
         1.96
     """
-    require_least(1, comparisons=comparisons)
     if runs is not None and runs < 2:
         raise ValueError(f"a sampled standard error needs at least 2 runs; got {runs}.")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie in (0, 1); got {level}.")
     single = -np.expm1(np.log1p(-level) / comparisons)
     of_errors = stats.norm if runs is None else stats.t(runs - 1)
     return float(of_errors.isf(single / 2))
@@ -185,7 +182,7 @@ def _intercept(n_spins, difference, stderr):
     return (inverse * (difference / stderr).T).sum(1), np.linalg.norm(inverse, axis=1)
 
 
-def spread_ratio(spread: Gaps, predicted: Gaps, runs: Count):
+def spread_ratio(spread: Gaps, predicted: Gaps, runs: Several):
     """Sampled over predicted spread, and its distance from one in standard errors.
 
     A Gaussian spread of R runs has relative error 1/sqrt(2 (R - 1)); in chaos, where
@@ -209,7 +206,6 @@ def spread_ratio(spread: Gaps, predicted: Gaps, runs: Count):
         >>> print(round(float(ratio), 3), round(float(z), 3))
         1.1 1.0
     """
-    require_least(2, runs=runs)
     ratio = np.divide(
         spread, predicted, out=np.full(np.shape(spread), np.nan), where=predicted > 0
     )

@@ -31,7 +31,7 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
-from statmech_attn.options import Count, NotNegative, require_least
+from statmech_attn.options import Count, Positive
 
 
 Precision = Literal["single", "mixed"]
@@ -113,7 +113,7 @@ def initial(
     heads: Sequence[int],
     width: Count,
     key_size: Count,
-    gain: NotNegative = 1.0,
+    gain: Positive = 1.0,
 ) -> Transformer:
     r"""Weights before training, uniform on $\pm$ gain / sqrt(fan in), in float32.
 
@@ -139,9 +139,6 @@ def initial(
         ([(2, 4, 4), (3, 4, 4)], dtype('float32'))
     """
     heads = bpkr.head_counts(heads)
-    require_least(1, n_inputs=n_inputs, width=width, key_size=key_size)
-    if not (math.isfinite(gain) and gain > 0):
-        raise ValueError(f"gain must be finite and > 0; got {gain}.")
 
     def drawn(name: int, *shape: int) -> Array:
         bound = gain / math.sqrt(shape[-1])

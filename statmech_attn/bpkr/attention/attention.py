@@ -14,6 +14,7 @@ may take it, with Omega = 1 and before h_l = 1.  All numbers are dimensionless.
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +31,7 @@ from statmech_attn.bpkr.posed.prior import skips
 from statmech_attn.options import Numbers
 
 
-Heads = tuple[Float[Array, "_H N_0 N_0"], ...]  # one array a layer
+Heads = Annotated[tuple[Float[Array, "_H N_0 N_0"], ...], "L"]  # one array a layer
 
 
 @jax.tree_util.register_pytree_node_class

@@ -9,7 +9,7 @@ are learned from; the squared error on validation examples needs some that are n
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -108,8 +108,8 @@ def model_selection(
     xi_validation: Float[Array | np.ndarray, "Q N_0 Pi"] | Kernels,
     Y_validation: Float[Array | np.ndarray, "Q *K"],
     *,
-    widths: Sequence,
-    temperatures: Sequence[float],
+    widths: Annotated[Sequence, "widths"],
+    temperatures: Annotated[Sequence[float], "temperatures"],
     key: Key[Array, ""] | None = None,
     draws: Count = 500,
 ) -> xr.Dataset:

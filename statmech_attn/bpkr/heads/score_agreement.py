@@ -9,7 +9,7 @@ examples.  Of a table of m scores, levels below 5 % / 2m are significant (Bonfer
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Annotated, TYPE_CHECKING
 
 import equinox as eqx
 import numpy as np
@@ -138,7 +138,7 @@ class ScoreAgreement(eqx.Module):
 def score_agreement(
     scores: Mapping[str, ArrayLike],
     differences: Float[np.ndarray, "n P"],
-    heads: Sequence[int],
+    heads: Annotated[Sequence[Count], "L"],
     *,
     resamples: Count = 1000,
 ) -> ScoreAgreement:
@@ -155,16 +155,19 @@ def score_agreement(
         `ScoreAgreement`: correlations with errors and levels, by score.
 
     Raises:
-        ValueError: no score, or one without a finite number for every head.
+        ValueError: no score, or not a finite number for every head.
 
     Example:
         >>> gained = np.array([[0.9, 1.1], [0.0, 0.1], [0.2, 0.3], [0.4, 0.6]])
         >>> score_agreement({"norm": [4, 1, 2, 3]}, gained, (4,)).within.tolist()
         [1.0]
     """
-    if not scores or resamples < 1:
-        raise ValueError("need at least one score and one resample.")
     count = sum(heads)
+    if not scores or len(differences) != count:
+        raise ValueError(
+            f"scores must not be empty, and differences have one row for each of "
+            f"{count} heads; got {len(scores)} and {len(differences)}."
+        )
     flat = lambda x: np.concatenate([np.ravel(part) for part in x])
     scores = {name: flat(values) for name, values in scores.items()}
     for name, values in scores.items():

@@ -33,7 +33,7 @@ from jaxtyping import Array, Float
 from statmech_attn.bpkr.posed.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.posed.prior import Skip, skips
 from statmech_attn.bpkr.problem import Problem
-from statmech_attn.options import Count, NotNegatives, Numbers
+from statmech_attn.options import Count, NotNegatives, Numbers, Positive
 
 
 @jax.custom_jvp
@@ -96,11 +96,11 @@ def sum_over_head(U: Float[Array, "m m"], heads: int) -> Float[Array, "k k"]:
 
 
 def entropies(
-    U: Sequence[Array],
-    U_a: Numbers,
-    heads: Sequence[int],
-    widths: Annotated[Numbers, Gt(0), "l"],
-    variances: Annotated[NotNegatives, "m"],
+    U: Annotated[Sequence[Array], "L"],
+    U_a: Positive | Annotated[Numbers, "K K"],
+    heads: Annotated[Sequence[int], "L"],
+    widths: Annotated[Numbers, Gt(0), "L+1"],
+    variances: Annotated[NotNegatives, "L+2"],
     skip: Skip | None = None,
 ) -> Float[Array, " layers"]:
     """Entropies s_1 ... s_{L+1}, each times its width over the largest one.
@@ -109,7 +109,7 @@ def entropies(
         U: order parameters; in a layer with a skip the first block of U_l is not read,
             as it can be nothing but b_l^2 U_{l+1}.
         U_a: order parameter of the readout.
-        heads: heads per layer, or their matrices.
+        heads: heads per layer.
         widths: (N_1, ..., N_L, N_a).
         variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2).
         skip: b_l of every layer, None where it has no skip connection.
@@ -172,8 +172,8 @@ def order_parameters_of(factors: Sequence[Array], heads: Sequence[int], skip: Sk
 
 
 def gaussian_process_limit(
-    heads: Sequence[int],
-    variances: NotNegatives,
+    heads: Annotated[Sequence[int], "L"],
+    variances: Annotated[NotNegatives, "L+2"],
     outputs: Count = 1,
     *,
     skip: Sequence | Numbers | None = None,

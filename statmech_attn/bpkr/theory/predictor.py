@@ -328,6 +328,8 @@ def kernel_overlap(
         [0.8, 0.6]
     """
     y = jnp.ravel(Y)
+    if len(y) != len(K):
+        raise ValueError(f"Y must hold {len(K)} labels, as K has rows; got {len(y)}.")
     vectors = jnp.linalg.eigh(K)[1][:, ::-1]
     return jnp.abs(vectors.T @ y) / jnp.linalg.norm(y)
 

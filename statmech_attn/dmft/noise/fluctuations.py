@@ -55,7 +55,7 @@ from statmech_attn.dmft.network import (
     token_overlaps,
 )
 from statmech_attn.dmft.patterns import Patterns
-from statmech_attn.options import Numbers, require_least, WholeNumber
+from statmech_attn.options import Count, Numbers
 
 
 SCORE_LIMIT = 0.3  # of the spread of a score: variances are then off by a fifth at most
@@ -81,7 +81,7 @@ def linear_noise(
     params: Parameters,
     state: State,
     *,
-    steps: WholeNumber,
+    steps: Count,
     covariance: bool = False,
 ) -> NoiseBand:
     """Standard deviation between runs of N spins from one initial condition.
@@ -113,7 +113,6 @@ def linear_noise(
         >>> linear_noise(net, file.patterns, params, start, steps=5).std.A.shape
         (5, 3)
     """
-    require_least(1, steps=steps)
     start = noise_start(net, patterns, params, state)
     _, band = noise_steps(net, start, steps=steps, covariance=covariance)
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])

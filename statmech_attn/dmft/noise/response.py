@@ -61,7 +61,6 @@ from statmech_attn.options import (
     MAX_COUNT,
     Numbers,
     Positive,
-    require_least,
     WholeNumber,
 )
 
@@ -173,8 +172,6 @@ def response(
         ((2, 5, 3, 2), [4, 4])
     """
     require_double()
-    require_least(1, longest=longest)
-    require_least(0, transient=transient)
     check_names(net, field, pattern, observables)
     frequencies = np.asarray(frequencies, float)
     if frequencies.ndim != 1 or not frequencies.size:

@@ -24,7 +24,7 @@ from statmech_attn.dynamics.maps.observables import (
 from statmech_attn.dynamics.maps.starts import start_of_each
 from statmech_attn.dynamics.maps.systems import as_system, System
 from statmech_attn.labels import STEP, Variable, Variables
-from statmech_attn.options import Count, require_least, WholeNumber
+from statmech_attn.options import Count, WholeNumber
 from statmech_attn.reporting import size
 from statmech_attn.scan import (
     Arrays,
@@ -115,8 +115,6 @@ def trajectories(
         raise ValueError(
             f"grid must hold one parameter with several values; got {axes.names}."
         )
-    require_least(1, steps=steps)
-    require_least(0, transient=transient)
     starts, parameters = partial(start_of_each, start), axes.at(np.zeros((1, 1), int))
     first = starts(parameters, np.arange(1))
     system.check(first, parameters)

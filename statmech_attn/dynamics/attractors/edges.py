@@ -39,6 +39,7 @@ from statmech_attn.dynamics.maps.starts import start_of_each
 from statmech_attn.dynamics.maps.systems import (
     as_system,
     count_of,
+    describe,
     lane_axes,
     System,
     TangentSystem,
@@ -46,7 +47,7 @@ from statmech_attn.dynamics.maps.systems import (
 from statmech_attn.dynamics.maps.tracing import untraced
 from statmech_attn.dynamics.options import Search
 from statmech_attn.labels import STEP, Variable, Words
-from statmech_attn.options import Count, Positive, require_least, WholeNumber
+from statmech_attn.options import Count, Positive, WholeNumber
 
 
 LEAST = 64  # states of which exponents are taken
@@ -178,8 +179,6 @@ def track_edge(
         (1, True)
     """
     require_double()
-    require_least(1, steps=steps, horizon=horizon)
-    require_least(0, transient=transient)
     if not 1e-14 <= near < far:
         raise ValueError(f"near must lie in 1e-14..far; got {near:g}, far {far:g}.")
     system = as_system(system)
@@ -304,6 +303,11 @@ class _Sides:
             ValueError: their clocks differ, or they are no finite states of the system.
         """
         both = [start_of_each(x, None, np.zeros(1, int)) for x in (first, second)]
+        if describe(both[0]) != describe(both[1]):
+            raise ValueError(
+                "first and second must be states of one shape; "
+                f"got {describe(first)} and {describe(second)}."
+            )
         for x in both:
             self.system.check(x, self.parameters)
         floats, others = zip(*(eqx.partition(x, eqx.is_inexact_array) for x in both))

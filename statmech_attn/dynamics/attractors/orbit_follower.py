@@ -40,12 +40,13 @@ from statmech_attn.dynamics.maps.systems import as_system, count_of, System
 from statmech_attn.dynamics.motion.chaos_tests import recurrence
 from statmech_attn.dynamics.motion.phases import HORIZON
 from statmech_attn.dynamics.options import Search
+from statmech_attn.options import WholeNumbers
 
 
 NARROW = 8  # lanes of a batch when few orbits are left
 
 
-def take(tree: PyTree, indices: np.ndarray) -> PyTree:
+def take(tree: PyTree, indices: WholeNumbers) -> PyTree:
     """Some of the lanes of a tree; leaves without axes are shared by all lanes.
 
     Args:
@@ -61,6 +62,9 @@ def take(tree: PyTree, indices: np.ndarray) -> PyTree:
         >>> take(lanes, np.array([1, 3]))["x"].tolist()
         [1.0, 3.0]
     """
+    lanes = (x.shape[-1] for x in jax.tree.leaves(tree) if np.ndim(x))
+    if (largest := np.max(indices, initial=-1)) >= min(lanes, default=np.inf):
+        raise ValueError(f"indices must be those of lanes; got {largest}.")
     return jax.tree.map(lambda x: x[..., indices] if np.ndim(x) else x, tree)
 
 

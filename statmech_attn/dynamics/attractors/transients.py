@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, PyTree, Shaped
+from jaxtyping import Bool, PyTree, Real
 from scipy.stats import CensoredData, ecdf
 
 from statmech_attn import presentation
@@ -35,10 +35,10 @@ from statmech_attn.dynamics.maps.starts import (
 )
 from statmech_attn.dynamics.maps.systems import as_system, count_of, lane_axes, System
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import Count, require_least
+from statmech_attn.options import Count
 
 
-Times = Shaped[np.ndarray, " n"]
+Times = Real[np.ndarray, " n"]
 TAILS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)  # shares of the ended that may be early
 
 
@@ -148,7 +148,6 @@ def escape_times(
         (array([2, 0]), array([ True,  True]))
     """
     require_double()
-    require_least(1, horizon=horizon, chunk=chunk)
     system, parameters = as_system(system), shared_by(starts, parameters)
     require_states(system, starts, parameters)
     warn_of_readings(system, starts, parameters)

@@ -37,7 +37,7 @@ from statmech_attn.dynamics.exponents.frames import align as aligned, start_fram
 from statmech_attn.dynamics.exponents.lyapunov import (
     alignment,
     BLOCKS,
-    check_counts,
+    Blocks,
     frame_size,
     mean_of_blocks,
     window_weights,
@@ -51,7 +51,7 @@ from statmech_attn.dynamics.maps.systems import (
 )
 from statmech_attn.dynamics.maps.tracing import forward_only
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import Count, NotNegative, WholeNumber
+from statmech_attn.options import Count, NotNegative, Numbers, WholeNumber
 
 
 EPSILON = 1e-5  # added to mean squares by norms
@@ -296,7 +296,7 @@ class _Perceptron(eqx.Module):
 
 
 def transformer_block(
-    weights: Mapping[str, Any],
+    weights: Mapping[str, Numbers],
     *,
     norm: Callable[[Any], Any] = rms_norm,
     activation: Callable[[Any], Any] = jax.nn.gelu,
@@ -461,8 +461,8 @@ def growth_shares(
     *,
     steps: Count,
     transient: WholeNumber = 0,
-    blocks: Count = BLOCKS,
-    align: Count | None = None,
+    blocks: Blocks = BLOCKS,
+    align: WholeNumber | None = None,
 ) -> GrowthShares:
     """How much every branch of a looped block adds to its largest Lyapunov exponent.
 
@@ -494,7 +494,6 @@ def growth_shares(
         [2.0, 2.0, 0.75]
     """
     require_double()
-    check_counts(steps, transient, 1, blocks, align or 0)
     if not isinstance(loop := getattr(system, "step", None), _Loop):
         raise ValueError("system must be made by looped, of named branches.")
     frame_size(system.at(parameters), state, 1)

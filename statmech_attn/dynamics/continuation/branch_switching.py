@@ -23,7 +23,7 @@ from statmech_attn.dynamics.continuation.branches import (
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.special_points import SpecialPoint
 from statmech_attn.dynamics.options import Settings
-from statmech_attn.options import Interval, Positive, require_least, WholeNumber
+from statmech_attn.options import Count, Interval, Positive
 
 
 EARLY = 1e-2  # of the amplitude at the next doubling, where a new branch begins
@@ -92,7 +92,7 @@ def cascade(
     x: PyTree,
     value: float,
     *,
-    doublings: WholeNumber,
+    doublings: Count,
     direction: int = 1,
     within: Interval = (-np.inf, np.inf),
     settings: Settings | None = None,
@@ -125,7 +125,6 @@ def cascade(
         >>> [round(s.special[-1].value, 6) for s in branches]
         [3.0, 3.44949, 3.54409]
     """
-    require_least(1, doublings=doublings)
     settings = settings or Settings()
     branch = follow_cycle(
         problem,

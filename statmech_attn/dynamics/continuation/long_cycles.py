@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, PyTree
+from jaxtyping import Array, Float, PyTree
 from scipy.optimize import brentq
 
 from statmech_attn import presentation
@@ -181,9 +181,18 @@ def _posed(problem: Problem, orbit: PyTree, value: float, shift, unit: float):
     points = points_of(problem, orbit, value)
     k, d = points.shape
     guess = np.append(points, float(value))
-    shift = np.broadcast_to(np.asarray(shift, float), (d,))
     scales = np.append(np.full(k * d, np.sqrt(k)), unit)
-    return Orbit(problem, jnp.asarray(shift)), guess, scales
+    return Orbit(problem, shift_of(problem, shift)), guess, scales
+
+
+def shift_of(problem: Problem, shift: Numbers) -> Float[Array, " d"]:
+    """What is added to each coordinate in one period."""
+    shape = (problem.dimension,)
+    if np.shape(shift) not in ((), (1,), shape):
+        raise ValueError(
+            f"shift must be one number or of the shape {shape}; got {np.shape(shift)}."
+        )
+    return jnp.broadcast_to(jnp.asarray(shift, float), shape)
 
 
 def points_of(

@@ -40,7 +40,7 @@ from statmech_attn.dynamics.maps.systems import (
 )
 from statmech_attn.dynamics.maps.tracing import forward_only
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import Count, require_least, WholeNumber
+from statmech_attn.options import Count, Several, WholeNumber
 
 
 class Alignment(eqx.Module):
@@ -141,9 +141,9 @@ def gali(
     state: PyTree,
     parameters: PyTree = None,
     *,
-    order: Count = 2,
-    samples: Count = 100,
-    every: int = 10,
+    order: Several = 2,
+    samples: Several = 100,
+    every: Count = 10,
     transient: WholeNumber = 0,
 ) -> Alignment:
     """GALI_2 .. GALI_order, hence SALI, along an orbit of any map; works under `vmap`.
@@ -172,9 +172,6 @@ def gali(
         -1.924847
     """
     require_double()
-    require_least(2, order=order, samples=samples)
-    require_least(1, every=every)
-    require_least(0, transient=transient)
     system = as_system(system)
     map = system.at(parameters)
     dimension = frame_size(map, state, None)

@@ -58,7 +58,7 @@ from statmech_attn.dynamics.maps.systems import (
 )
 from statmech_attn.dynamics.maps.tracing import untraced
 from statmech_attn.labels import STEP, Variable, Variables
-from statmech_attn.options import Count, require_least, WholeNumber
+from statmech_attn.options import Count, WholeNumber
 
 
 ROWS = (
@@ -240,8 +240,6 @@ def covariant_vectors(
     map = system.at(parameters)
     piece = max(1, round(np.sqrt(steps))) if piece is None else piece
     align = min(ALIGN, steps) if align is None else align
-    require_least(1, steps=steps, piece=piece)
-    require_least(0, transient=transient, align=align)
     state = jax.tree.map(jnp.asarray, state)
     k = vectors_of(map, state, exponents, split)
     pieces, further = -(-steps // piece), -(-align // piece)

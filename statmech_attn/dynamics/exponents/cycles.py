@@ -47,7 +47,7 @@ from statmech_attn.dynamics.maps.systems import (
 )
 from statmech_attn.dynamics.maps.tracing import untraced
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import Count, require_least, WholeNumber
+from statmech_attn.options import Count, WholeNumber
 
 
 SOURCES = ("average", "cycle")  # of an exponent
@@ -158,7 +158,6 @@ def cycle_spectrum(
         True
     """
     require_double()
-    require_least(1, period=period)
     system = as_system(system)
     map = system.at(parameters)
     k = frame_size(map, state, exponents)

@@ -34,7 +34,7 @@ from statmech_attn.dynamics.maps.systems import (
 )
 from statmech_attn.dynamics.maps.tracing import forward_only
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import Count, require_least, WholeNumber
+from statmech_attn.options import Count, Several, WholeNumber
 from statmech_attn.statistics import rounding
 
 
@@ -216,7 +216,7 @@ def finite_time_exponents(
     parameters: PyTree = None,
     *,
     window: Count,
-    count: Count,
+    count: Several,
     transient: WholeNumber = 0,
     exponents: WholeNumber | None = None,
 ) -> FiniteTimeExponents:
@@ -247,9 +247,6 @@ def finite_time_exponents(
         ((500, 1), True)
     """
     require_double()
-    require_least(1, window=window)
-    require_least(2, count=count)
-    require_least(0, transient=transient)
     system = as_system(system)
     map = system.at(parameters)
     values = _windows(

@@ -16,11 +16,12 @@ nor of one before it, was lost to rounding (`frames.LOST`).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from annotated_types import Ge, Le, MultipleOf
 from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn import presentation
@@ -40,9 +41,10 @@ from statmech_attn.dynamics.maps.systems import (
 from statmech_attn.dynamics.maps.tracing import forward_only
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import Count, require_least, WholeNumber
+from statmech_attn.options import Count, MAX_COUNT, WholeNumber
 
 
+Blocks = Annotated[int, Ge(4), Le(MAX_COUNT), MultipleOf(4)]
 BLOCKS = 16
 ALIGN = 1000  # steps that align the frame of a short window, or all its steps
 ZERO = Criteria.zero  # |weighted exponent| below this is zero, nats per step
@@ -228,7 +230,7 @@ def lyapunov_spectrum(
     transient: WholeNumber = 0,
     exponents: WholeNumber | None = None,
     reorthonormalize_every: Count = 1,
-    blocks: Count = BLOCKS,
+    blocks: Blocks = BLOCKS,
     align: WholeNumber | None = None,
 ) -> Spectrum:
     """Lyapunov spectrum along an orbit of any system; works under `vmap`.
@@ -264,7 +266,6 @@ def lyapunov_spectrum(
         True
     """
     require_double()
-    check_counts(steps, transient, reorthonormalize_every, blocks, align or 0)
     system, every = as_system(system), reorthonormalize_every
     map = system.at(parameters)
     per_block = -(-steps // (blocks * every))
@@ -577,11 +578,3 @@ def _empty_sums(frame, n_observables: int) -> Sums:
         shortest=jnp.full(batch, jnp.inf),
         longest=jnp.zeros(batch),
     )
-
-
-def check_counts(steps, transient, every, blocks, align=0):
-    require_least(1, steps=steps, reorthonormalize_every=every)
-    require_least(0, transient=transient, align=align)
-    require_least(4, blocks=blocks)
-    if blocks % 4:
-        raise ValueError(f"blocks must be a multiple of 4; got {blocks}.")

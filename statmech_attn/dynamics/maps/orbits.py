@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PyTree
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.maps.systems import advance, as_system, System
 from statmech_attn.dynamics.maps.tracing import forward_only
-from statmech_attn.options import Count, require_least, WholeNumber
+from statmech_attn.options import Count, WholeNumber
 
 
 @forward_only
@@ -21,7 +21,7 @@ def orbit(
     *,
     samples: Count,
     transient: WholeNumber = 0,
-    every: int = 1,
+    every: Count = 1,
 ) -> Float[Array, "samples d *batch"]:
     """Every `every`-th point of an orbit after a transient; works under `vmap`.
 
@@ -46,9 +46,6 @@ def orbit(
         [0.5, 0.25, 0.125]
     """
     require_double()
-    require_least(1, samples=samples)
-    require_least(0, transient=transient)
-    require_least(1, every=every)
     system = as_system(system)
     map = system.at(parameters)
     counts = jnp.asarray(transient), jnp.asarray(every)

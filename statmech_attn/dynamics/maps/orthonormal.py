@@ -1,11 +1,14 @@
 """Lengths and Gram-Schmidt of frames of tangent columns, (dim, k, *batch)."""
 
 import functools
+from typing import Annotated
 
 import jax.numpy as jnp
+from annotated_types import Ge
 from jaxtyping import Array, Float
 
 from statmech_attn.batches import add_products, add_up
+from statmech_attn.options import MISSING
 
 
 WIDE = 16  # frames of more columns are left to LAPACK
@@ -88,7 +91,9 @@ def nonzero(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
     return jnp.where(x > 0, x, 1.0)
 
 
-def safe_log(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
+def safe_log(
+    x: Annotated[Float[Array, "*any"], MISSING, Ge(0)],
+) -> Float[Array, "*any"]:
     """Natural logarithm of lengths: ln 0 = -inf, and NaN stays NaN.
 
     Args:

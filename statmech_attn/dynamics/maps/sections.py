@@ -41,7 +41,7 @@ from statmech_attn.dynamics.maps.systems import (
 )
 from statmech_attn.dynamics.maps.tracing import forward_only
 from statmech_attn.labels import Variable, Words
-from statmech_attn.options import Count, Positive, require_least, WholeNumber
+from statmech_attn.options import Count, Positive, WholeNumber
 from statmech_attn.statistics import block_stderr
 
 
@@ -487,8 +487,6 @@ def returns(
         6.283185
     """
     require_double()
-    require_least(1, samples=samples)
-    require_least(0, transient=transient)
     if section.first_return is None:
         raise ValueError("returns takes a section: what dynamics.section returns.")
     recorded = _record(section, parameters, state, jnp.asarray(transient), samples)

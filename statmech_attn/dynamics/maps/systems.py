@@ -14,6 +14,7 @@ Jacobian has structure may supply its own `push`; a test then holds the two toge
 import dataclasses
 import functools
 import math
+import traceback
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -188,6 +189,8 @@ class System(eqx.Module):
                 for x in jax.tree.leaves(state)
                 if x.ndim and jnp.issubdtype(x.dtype, jnp.inexact)
             ]
+            if not floats:
+                raise ValueError("state must hold floats, points on the last axis.")
             return jnp.concatenate([x.reshape(-1, x.shape[-1]) for x in floats])
         return self._many(self.observe, state, None)
 
@@ -294,9 +297,11 @@ def shape_of_step(step: Callable, *arguments: PyTree) -> PyTree:
     """
     try:
         return jax.eval_shape(step, *arguments)
-    except ValueError:
-        raise
     except Exception as error:
+        *_, (last, _) = traceback.walk_tb(error.__traceback__)
+        ours = last.f_globals["__name__"].startswith("statmech_attn.")
+        if ours and isinstance(error, ValueError):
+            raise
         message = " ".join(str(error).split("\n")[0].split())
         raise ValueError(_refusal(type(error).__name__, message)) from error
 

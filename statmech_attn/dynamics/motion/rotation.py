@@ -23,14 +23,16 @@ It is no bound: of orbits of the sine circle map at random, 0 to 3 % are farther
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
+from typing import Annotated
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, Le
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, Num, PyTree
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
@@ -44,7 +46,7 @@ from statmech_attn.dynamics.maps.systems import (
 from statmech_attn.dynamics.maps.tracing import forward_only
 from statmech_attn.dynamics.motion.chaos_tests import main_frequency
 from statmech_attn.labels import STEP, together, Variable, Words
-from statmech_attn.options import Count, Positive, require_least, WholeNumber
+from statmech_attn.options import Count, MAX_COUNT, Positive, Several, WholeNumber
 from statmech_attn.statistics import rounding
 
 
@@ -100,7 +102,7 @@ def rotation_number(
     start: float | Array | np.ndarray,
     parameters: Mapping[str, float | Array | np.ndarray],
     *,
-    steps: Count,
+    steps: Several,
     transient: WholeNumber = 0,
     tolerance: Positive = AGREE,
 ) -> Rotation:
@@ -127,8 +129,6 @@ def rotation_number(
         0.25
     """
     require_double()
-    require_least(2, steps=steps)
-    require_least(0, transient=transient)
     x, values = broadcast_parameters(start, parameters)
     check_lift(lift, x, values)
     counts = jnp.asarray(steps), jnp.asarray(transient)
@@ -156,12 +156,12 @@ def _rotation_number(lift, x, values, steps, transient, tolerance):
 @forward_only
 def curve_rotation(
     system: Callable[..., PyTree] | System,
-    state: PyTree,
+    state: PyTree | Num[Array, "..."],
     parameters: PyTree = None,
     *,
-    steps: Count,
+    steps: Annotated[int, Ge(4), Le(MAX_COUNT)],
     transient: WholeNumber = 0,
-    every: int = 1,
+    every: Count = 1,
     tolerance: Positive = AGREE,
 ) -> Rotation:
     """Rotation number of an orbit on a closed curve in any state space.
@@ -198,9 +198,6 @@ def curve_rotation(
         0.3
     """
     require_double()
-    require_least(4, steps=steps)
-    require_least(0, transient=transient)
-    require_least(1, every=every)
     system = as_system(system)
     observe, step = system.observe, system.at(parameters).step
     require_like(shape_of_step(step, state), state)

@@ -29,7 +29,7 @@ from statmech_attn.batches import require_memory
 from statmech_attn.dmft import extensive, Patterns
 from statmech_attn.labels import Variable
 from statmech_attn.montecarlo.finite_networks.collapsed import class_counts
-from statmech_attn.options import Count, Means, require_least
+from statmech_attn.options import Count, Means, Several
 from statmech_attn.statistics import standard_error
 
 
@@ -99,7 +99,7 @@ def simulate_extensive(
     start: Means,
     *,
     n_spins: Count,
-    samples: Count,
+    samples: Several,
     steps: Count,
     key: Key[Array, ""],
     runs: Count = 1,
@@ -135,7 +135,6 @@ def simulate_extensive(
         >>> result.mean.C.shape, result.patterns
         ((3, 3), 20)
     """
-    require_least(2, samples=samples)
     plan = extensive_plan(
         problem, patterns, start, n_spins=n_spins, steps=steps, runs=runs
     )
@@ -263,7 +262,6 @@ def _checked_bytes(
             f"alpha N must be at least 1, and N below {EXACT}; got {extra} and "
             f"{n_spins}."
         )
-    require_least(1, steps=steps, runs=runs)
     if problem.beta.ndim and problem.beta.size != steps:
         raise ValueError(
             f"beta must have one value per step ({steps}); got {problem.beta.size}."

@@ -263,5 +263,5 @@ def test_bad_input_is_refused(data):
         bpkr.head_scores(jnp.eye(3), HEADS)
     with pytest.raises(ValueError, match="heads per layer beside U"):
         bpkr.head_scores(good.U)
-    with pytest.raises(ValueError, match="y must be of the size 7 in Q, as mean is"):
+    with pytest.raises(ValueError, match="y must be of the size 7 in Q to fit mean"):
         bpkr.accuracy(y, y[:2])

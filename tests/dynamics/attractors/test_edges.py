@@ -81,7 +81,7 @@ def test_states_of_one_label_are_refused_and_a_lost_edge_has_a_code():
         track_edge(driven, start(0.95), start(1e-4), label=deep, horizon=3)
     with pytest.raises(ValueError, match=r"near must lie in 1e-14\.\.far"):
         track_edge(driven, start(-1.0), start(1.0), label=deep, near=1e-3)
-    with pytest.raises(ValueError, match="first must be a tree of finite numbers"):
+    with pytest.raises(ValueError, match="first must be a tree of finite real"):
         track_edge(driven, start(np.nan), start(1.2), label=deep)
     clock = lambda x: {"x": jnp.array([x]), "t": jnp.array(int(x > 0))}
     with pytest.raises(ValueError, match="one clock"):

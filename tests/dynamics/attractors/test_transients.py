@@ -181,7 +181,7 @@ def test_around_the_tangent_bifurcation_of_period_three():
     [
         (
             lambda: escape_rate(np.ones(3), np.ones(2, bool)),
-            "of the size 3 in n, as lifetime is",
+            "of the size 3 in n to fit lifetime",
         ),
         (
             lambda: escape_rate(-np.ones(2), np.ones(2, bool)),

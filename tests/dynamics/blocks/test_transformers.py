@@ -190,7 +190,7 @@ def bad_weights(**changed):
         ),
         (
             lambda: transformer_block(bad_weights(up=np.full((12, 8), np.nan))),
-            "up must be finite",
+            "'up' in it finite",
         ),
         (
             lambda: growth_shares(looped([{"a": lambda h, p: h[0]}]), START, steps=16),

@@ -8,7 +8,6 @@ second parameter (docs/theory/continuation.md, sections 3 and 8).
 
 from collections.abc import Callable, Iterator
 
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import PyTree
@@ -18,6 +17,7 @@ from statmech_attn.dynamics.continuation.long_cycles import (
     LongCycle,
     points_of,
     read,
+    shift_of,
 )
 from statmech_attn.dynamics.continuation.multiple_shooting import (
     critical_shooting,
@@ -145,8 +145,7 @@ def long_critical_curve(
     k, d = points.shape
     values = np.array([value, problem.parameters[second]], float)
     allowed = None if inside is None else lambda u: inside(*map(float, u[-2:]))
-    shift = np.broadcast_to(np.asarray(shift, float), (d,))
-    critical = CriticalOrbit(problem, jnp.asarray(shift), second, SIGN[kind])
+    critical = CriticalOrbit(problem, shift_of(problem, shift), second, SIGN[kind])
     curve = follow(
         critical,
         critical.turned(np.append(points, values)),
