@@ -38,6 +38,7 @@ from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_COMMANDS = f"{__package__}.cli."
 MISSING = "may be NaN or infinite"  # marks arrays
 INFINITE = "may be infinite"  # marks numbers
 EMPTY = "may be empty"  # marks arrays
@@ -93,9 +94,9 @@ class _Checked:
 
 
 def _called(function: Callable, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """What the package itself hands on was checked at its door."""
+    """What the package itself hands on was checked at its door, but not by commands."""
     caller = sys._getframe(2).f_globals.get("__name__", "")
-    if not caller.startswith(f"{__package__}."):
+    if not caller.startswith(f"{__package__}.") or caller.startswith(_COMMANDS):
         given, named = as_annotated(function, given, named)
     return function(*given, **named)
 

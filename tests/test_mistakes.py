@@ -209,8 +209,8 @@ MISTAKES = {
         "x must hold real numbers; got complex ones",
     ),
     "attention that nobody checked": (
-        lambda: plain(bpkr.attended)(TOKENS, np.ones((1, 2, 5, 5))),
-        "attention must be what bpkr.attention_arrays or bpkr.attention_of makes; got",
+        lambda: bpkr.attended(TOKENS, np.ones((1, 2, 5, 5))),
+        "attention must be of the type Attention; got",
     ),
     "a truth value for a token": (
         lambda: plain(bpkr.attended)(TOKENS, UNIFORM, readout=True),

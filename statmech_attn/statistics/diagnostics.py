@@ -94,8 +94,6 @@ def bfmi(energy: Annotated[Numbers, "chains draws"]) -> Float[np.ndarray, " chai
         2
     """
     energy = _chains(energy)
-    if energy.ndim != 2:
-        raise ValueError(f"energy must be (chains, draws); got shape {energy.shape}.")
     changes = (np.diff(energy, axis=1) ** 2).sum(axis=1)
     return changes / ((energy - energy.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
 

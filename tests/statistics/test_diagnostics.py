@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from statmech_attn.statistics import diagnostics
-from statmech_attn.statistics.diagnostics import bfmi, summary
+from statmech_attn.statistics import bfmi, diagnostics
+from statmech_attn.statistics.diagnostics import summary
 
 
 def autoregressive(rng, phi, shape):
@@ -74,5 +74,5 @@ def test_bad_input_is_refused():
         summary(np.ones((2, 3)))
     with pytest.raises(ValueError, match="finite"):
         summary(np.full((2, 10), np.nan))
-    with pytest.raises(ValueError, match=r"\(chains, draws\)"):
+    with pytest.raises(ValueError, match=r"shape \(chains, draws\)"):
         bfmi(np.ones((2, 10, 3)))

@@ -133,7 +133,7 @@ def test_accelerators_take_the_products_of_bfloat16():
         ({"heads": (2, 0)}, "heads: need the number of heads of every layer"),
         ({"width": 0}, "width must be at least 1; got 0"),
         ({"key_size": -1}, "key_size must be at least 1; got -1"),
-        ({"gain": 0.0}, "gain must be finite and > 0; got 0.0"),
+        ({"gain": 0.0}, "gain must be above 0; got 0.0"),
     ],
 )
 def test_impossible_sizes_are_named(changes, message):

@@ -251,11 +251,6 @@ def attended(
         >>> attended(np.ones((5, 3, 4)), omega, skip=0.5).shape
         (5, 3, 6)
     """
-    if not isinstance(attention, Attention):
-        raise ValueError(
-            "attention must be what bpkr.attention_arrays or bpkr.attention_of makes; "
-            f"got {type(attention).__name__}."
-        )
     x, layers = attention.check(x), attention.layers
     along = readout_weights(readout, x, attention.real)[:, :, None]
     for layer, b in zip(layers[::-1], skips(skip, len(layers))[::-1]):

@@ -26,6 +26,7 @@ with (u, v) normal, of mean zero and the covariance of the linear kernels withou
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -223,7 +224,7 @@ ACTIVATIONS = {"relu": relu, "erf": erf, "linear": lambda r, s, t: r}
 
 
 def activation_kernels(
-    activation: str,
+    activation: Literal["relu", "erf", "linear"],
     xi: Float[Array | np.ndarray, "Q N_0 Pi"],
     train: Float[Array | np.ndarray, "P N_0 Pi"] | None = None,
     *,
@@ -256,10 +257,6 @@ def activation_kernels(
         >>> kernels.blocks.ravel().tolist()  # <max(u, 0)^2> = 1/2
         [0.5]
     """
-    if activation not in ACTIVATIONS:
-        raise ValueError(
-            f"activation must be one of {', '.join(ACTIVATIONS)}; got {activation!r}."
-        )
     counts = sizes_of.head_counts(heads)
     shares = sizes_of.path_shares(counts, sizes_of.skips(skip, len(counts)))
     inputs = [jnp.asarray(x, float) for x in (xi, xi if train is None else train)]

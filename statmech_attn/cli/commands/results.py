@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -96,8 +96,9 @@ def rematch(
     batches.runtime.prepare()
     storage.require_no_input(output, [file])
     dataset = _read(file)
+    way: Any = matching  # of which there are two, as is seen at the door
     matched = studies.rematch(
-        dataset, matching, furthest, file.parent, allow_code=allow_code
+        dataset, way, furthest, file.parent, allow_code=allow_code
     )
     study, keys = matched.attrs["study"], storage.info(file).keys
     storage.write(output, matched, study=study, keys=keys, overwrite=overwrite)

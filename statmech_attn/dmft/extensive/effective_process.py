@@ -19,11 +19,13 @@ Populations are independent of one another; errors come from their spread.
 """
 
 from functools import partial
+from typing import Annotated
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, Le
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
@@ -43,12 +45,13 @@ from statmech_attn.dmft.extensive.two_time_order import (
     first_token,
     Order,
 )
-from statmech_attn.options import Count, Means, Positive
+from statmech_attn.options import Count, MAX_COUNT, Means, Positive
 from statmech_attn.statistics import standard_error
 
 
 POPULATION = 2**14  # trajectories of one population
 FEWEST, MOST = 8, 2**10  # populations
+Populations = Annotated[int, Ge(FEWEST), Le(MAX_COUNT)]
 SINGULAR = 1e-12  # of the variance: a pivot that is zero up to rounding
 BYTES = 12  # of a trajectory and a step: spin, score and noise in single precision
 
@@ -78,7 +81,7 @@ def solve(
     steps: Count,
     key: Key[Array, ""] | None = None,
     error: Positive = 1e-2,
-    most: Count = MOST,
+    most: Populations = MOST,
 ) -> Trajectory:
     """Order parameters by the solver that fits: `closed` where Gamma = 0, or `sampled`.
 
@@ -139,7 +142,7 @@ def sampled(
     key: Key[Array, ""],
     error: Positive = 1e-2,
     population: Count = POPULATION,
-    most: Count = MOST,
+    most: Populations = MOST,
 ) -> Trajectory:
     """Order parameters by sampled effective trajectories.
 
@@ -174,10 +177,6 @@ def sampled(
         >>> result.trajectories, result.reached
         (8192, True)
     """
-    if not error > 0:
-        raise ValueError(f"error must be positive; got {error:g}.")
-    if most < FEWEST:
-        raise ValueError(f"most must be at least {FEWEST} populations; got {most}.")
     sites = cells(problem.net, start)
     size = population // sites.share.size
     if size < 2:

@@ -99,7 +99,7 @@ def entropy_production(
     *,
     steps: Count,
     transient: WholeNumber = 0,
-    blocks: Count = lyapunov.BLOCKS,
+    blocks: lyapunov.Blocks = lyapunov.BLOCKS,
     per_token: bool = False,
 ) -> EntropyProduction:
     """Rate of entropy production per spin along the orbit of the mean-field map.
@@ -134,7 +134,6 @@ def entropy_production(
         ['9e-07', '1']
     """
     require_double()
-    lyapunov.check_counts(steps, transient, 1, blocks)
     per_block = -(-steps // blocks)
     state = advance(net, params, state, transient + net.context)
     averages, weighted = block_averages(net, params, state, per_block, blocks)

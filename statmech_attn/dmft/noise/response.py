@@ -174,8 +174,6 @@ def response(
     require_double()
     check_names(net, field, pattern, observables)
     frequencies = np.asarray(frequencies, float)
-    if frequencies.ndim != 1 or not frequencies.size:
-        raise ValueError("frequencies must be a list of finite numbers.")
     params, state, batch = flattened(params, state)
     state = advance(net, params, state, transient + net.context)
     state = advance(net, params, state, -state.clock % net.context)

@@ -26,12 +26,12 @@ from statmech_attn.dynamics.attractors.settled_orbits import (
     Orbits,
     UNSETTLED,
 )
-from statmech_attn.options import NotNegative
+from statmech_attn.options import Positive
 
 
 def match_attractors(
     dataset: xr.Dataset,
-    furthest: NotNegative = 0.1,
+    furthest: Positive = 0.1,
     *,
     targets: Callable[[xr.Dataset], list[np.ndarray]] | None = None,
 ) -> xr.Dataset:
@@ -67,8 +67,6 @@ def match_attractors(
         >>> match_attractors(basins, targets=diagram.targets).matching
         'flow'
     """
-    if not 0 < furthest < np.inf:
-        raise ValueError(f"furthest must be > 0 and finite; got {furthest:g}.")
     if dataset.attrs.get("kind") != "basins":
         raise ValueError(
             "dataset must be of kind 'basins', which has sets; got "

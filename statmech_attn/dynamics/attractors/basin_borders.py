@@ -61,8 +61,6 @@ def basin_entropy(basin: Int[np.ndarray, "ny nx"], box: Count = 5) -> BasinEntro
           boxes with more than one basin  0.5
     """
     basin = _labels(basin)
-    if basin.ndim != 2:
-        raise ValueError(f"basin must have two axes; got shape {basin.shape}.")
     if not 2 <= box <= min(basin.shape):
         raise ValueError(f"box must lie in 2..{min(basin.shape)}; got {box}.")
     ny, nx = (size // box for size in basin.shape)

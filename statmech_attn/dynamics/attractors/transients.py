@@ -244,8 +244,6 @@ def escape_rate(
         (2, 0.1335)
     """
     lifetime, ended = _checked(lifetime, ended)
-    if resolution < 1:
-        raise ValueError(f"resolution must be at least 1 step; got {resolution}.")
     if after is not None:
         return _rate(lifetime, ended, after, resolution)._replace(unit=unit)
     finished = np.sort(lifetime[ended])

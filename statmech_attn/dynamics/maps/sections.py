@@ -125,10 +125,6 @@ def section(
         [0.533488, 0.0]
     """
     system = as_system(system)
-    if direction not in SIGNS:
-        raise ValueError(f"direction must be up, down or both; got {direction!r}.")
-    if not 0 < longest < math.inf:
-        raise ValueError(f"longest must be > 0 and finite; got {longest:g}.")
     if isinstance(where, tuple) and np.ndim(where[0]) and not np.any(where[0]):
         raise ValueError(f"where must hold a normal that is not zero; got {where[0]}.")
     if system.drive_period > 1 or system.batched:

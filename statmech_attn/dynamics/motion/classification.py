@@ -196,7 +196,6 @@ def classify(
     system = as_system(system)
     map, drive_period = system.at(parameters), system.drive_period
     every = reorthonormalize_every or drive_period
-    lyapunov.check_counts(steps, transient, every, lyapunov.BLOCKS)
     if tail < 30 * drive_period:
         raise ValueError(f"tail must be at least 30 drive periods; got {tail}.")
     measured = dict(

@@ -17,7 +17,7 @@ The factor 2 is absent at f = 0 and at the highest frequency of an even T, which
 no negative partner.  Everything is linear; figures take the logarithm.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -40,7 +40,7 @@ def power_spectrum(
     series: Float[np.ndarray, "..."],
     *,
     window: str = "boxcar",
-    scaling: str = "density",
+    scaling: Literal["density", "line"] = "density",
     spacing: Positive = 1.0,
     segments: Count = 1,
     axis: int = 0,
@@ -74,10 +74,6 @@ def power_spectrum(
         0.125
     """
     series = _checked(series, axis)
-    if scaling not in ("density", "line"):
-        raise ValueError(f'scaling must be "density" or "line"; got {scaling!r}.')
-    if not spacing > 0:
-        raise ValueError(f"spacing must be > 0 tokens; got {spacing}.")
     length = series.shape[axis]
     if segments < 1 or _segment_length(length, segments) < 2:
         raise ValueError(

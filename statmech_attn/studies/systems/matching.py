@@ -2,13 +2,13 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 
 from statmech_attn.dynamics import match_attractors
-from statmech_attn.options import NotNegative
+from statmech_attn.options import Positive
 from statmech_attn.storage import toml
 from statmech_attn.studies.files import user_code
 from statmech_attn.studies.files.spec import dump, parse
@@ -20,8 +20,8 @@ from statmech_attn.studies.systems.tables import SystemBasinsStudy
 
 def rematch(
     dataset: xr.Dataset,
-    matching: str = "distance",
-    furthest: NotNegative = 0.1,
+    matching: Literal["distance", "flow"] = "distance",
+    furthest: Positive = 0.1,
     folder: Path = Path(),
     *,
     allow_code: bool = False,
@@ -50,8 +50,6 @@ def rematch(
     Example:
         `rematch(storage.read("basins.h5"), "distance", furthest=0.05)`
     """
-    if matching not in ("flow", "distance"):
-        raise ValueError(f"matching must be 'flow' or 'distance'; got {matching!r}.")
     targets = partial(_targets, folder, allow_code) if matching == "flow" else None
     tree, study = _study(dataset, folder)
     rematched = match_attractors(dataset, furthest, targets=targets)

@@ -104,7 +104,7 @@ def test_the_solver_is_that_of_the_ensemble(net, partly):
     "given, words",
     [
         ({"error": 0.0}, "error must be above 0; got 0.0."),
-        ({"most": 2}, "most must be at least 8 populations; got 2."),
+        ({"most": 2}, "most must be at least 8; got 2."),
         ({"population": 2}, "population must be at least 2 for each of"),
         ({"steps": 10**4, "population": 10**9}, "10000 steps take"),
     ],

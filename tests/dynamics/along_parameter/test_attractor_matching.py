@@ -105,7 +105,7 @@ def test_what_is_no_file_of_basins_is_not_matched():
     with pytest.raises(ValueError, match="must be of kind 'basins'"):
         match_attractors(basins.assign_attrs(kind="bifurcation"))
     for furthest in (-1.0, 0.0, np.inf, np.nan):
-        with pytest.raises(ValueError, match="furthest must be > 0 and finite; got"):
+        with pytest.raises(ValueError, match="furthest must be"):
             match_attractors(basins, furthest)
 
 

@@ -171,7 +171,7 @@ def test_inside_a_locking_the_number_is_the_fraction():
     ("call", "message"),
     [
         (
-            lambda: rotation.rotation_number(rigid, 0.0, {"omega": 0.1}, steps=1),
+            lambda: dynamics.rotation_number(rigid, 0.0, {"omega": 0.1}, steps=1),
             "steps must be at least 2; got 1",
         ),
         (
@@ -183,7 +183,7 @@ def test_inside_a_locking_the_number_is_the_fraction():
             "asks for the parameter 'omega', which is not given",
         ),
         (
-            lambda: rotation.rotation_number(rigid, 0.0, {"omega": 0.1}, steps=1e4),
+            lambda: dynamics.rotation_number(rigid, 0.0, {"omega": 0.1}, steps=1e4),
             r"steps must be a whole number; got 10000\.0",
         ),
         (

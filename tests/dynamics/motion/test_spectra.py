@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from statmech_attn.dynamics.motion.spectra import autocorrelation, power_spectrum
+from statmech_attn.dynamics import autocorrelation, power_spectrum
 
 
 @pytest.fixture
