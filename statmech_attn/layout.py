@@ -49,8 +49,9 @@ def _lacking(dataset: xr.Dataset, table: Variables) -> Iterator[str]:
     for name, needed_by in table.file_attributes.items():
         if name not in dataset.attrs and (not needed_by or needed_by in dataset):
             yield f"it has no attribute {name}"
-    if not _is_table(dataset.attrs.get("task", "{}")):
-        yield "its attribute task is no JSON object"
+    for name in ("task", "inputs"):
+        if not _is_table(dataset.attrs.get(name, "{}")):
+            yield f"its attribute {name} is no JSON object"
     flags: dict[str, int] = {}
     for number, group in enumerate(table.groups(dataset.attrs)):
         stored = {

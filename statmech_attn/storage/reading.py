@@ -196,6 +196,7 @@ def info(path: str | Path) -> Info:
     with _guarded(path), _open(path) as dataset:
         attributes = dict(dataset.attrs)
         variables = {str(n): _variable_info(v) for n, v in dataset.variables.items()}
+        _text_table({"inputs": "{}"} | attributes, "inputs")
         return Info(
             path=str(path),
             size_bytes=Path(path).stat().st_size,
@@ -213,7 +214,10 @@ def info(path: str | Path) -> Info:
 
 def _number(attributes: dict[str, Any], name: str) -> float | None:
     value = attributes.get(name)
-    return None if value is None else float(value)
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"its attribute {name} is no number") from None
 
 
 def _texts(attributes: dict[str, Any]) -> dict[str, str | None]:
@@ -226,7 +230,10 @@ def _texts(attributes: dict[str, Any]) -> dict[str, str | None]:
 
 
 def _table(attributes: dict[str, Any], name: str) -> dict[str, Any]:
-    table = json.loads(attributes[name])
+    try:
+        table = json.loads(attributes[name])
+    except (TypeError, ValueError):
+        table = None
     if not isinstance(table, dict):
         raise ValueError(f"its attribute {name} is no table")
     return table

@@ -306,6 +306,22 @@ def test_what_is_missing_is_named(written, change, said):
     assert said in message(storage.info, written)
 
 
+@pytest.mark.parametrize("value", (5, "5", "{", "nan"))
+@pytest.mark.parametrize("name", ("versions", "keys", "environment", "inputs"))
+def test_attributes_that_are_no_tables_are_named(written, name, value):
+    changed(written, lambda file: file.attrs.__setitem__(name, value))
+    resealed(written)
+    assert f"(its attribute {name} is no table)" in message(storage.info, written)
+
+
+@pytest.mark.parametrize("value", ("soon", np.arange(2)))
+@pytest.mark.parametrize("name", ("elapsed", "busy"))
+def test_attributes_that_are_no_numbers_are_named(written, name, value):
+    changed(written, lambda file: file.attrs.__setitem__(name, value))
+    resealed(written)
+    assert f"(its attribute {name} is no number)" in message(storage.info, written)
+
+
 def one_less(file):
     del file["settled"]
 

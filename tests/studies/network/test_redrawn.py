@@ -75,6 +75,12 @@ def test_a_stretched_network_has_a_longer_window_and_slower_positions():
             | {"parameters": {"beta": 1.2, "redrawn": {"start": 0.0, "stop": 1.0}}},
             "redrawn must lie in .0, 1.; got 0",
         ),
+        # Before any program is made, and not by the point that has the value.
+        (SCAN | {"parameters": {"beta": 1.0, "redrawn": [1, 2]}}, "0, 1.; got 2"),
+        (
+            SCAN | {"parameters": {"beta": 1.0, "epsilon": [0.02, 1.5]}},
+            r"epsilon must lie in .0, 1\); got 1.5",
+        ),
     ],
 )
 def test_mistakes_are_one_line_that_says_what_is_allowed(tree, message):

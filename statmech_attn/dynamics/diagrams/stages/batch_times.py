@@ -15,6 +15,7 @@ from statmech_attn.dynamics.motion import phases
 
 
 FEWEST = 8  # points of a sample that stand for a part of the grid
+PATIENCE = 5.0  # seconds of a window from which the times of others are told
 
 
 class Times(NamedTuple):
@@ -71,18 +72,19 @@ def batch_times(scan: Scan, points: Points, parts: int) -> Times:
         return Times(seconds)
     seconds += scan.production_work() / PIECE * advance
     points = Points(points.params, moved)
-    short = min(scan.first_window() // 4, _turns(scan, PIECE))
-    short = max(short, scan.shortest())
+    first = scan.first_window()
+    long = 2 * max(min(first // 4, _turns(scan, PIECE)), scan.shortest())
+    short = max(long // 32, scan.shortest())
     state, _, few, _ = _timed(scan, points, short)
+    long = max(min(long, int(short * PATIENCE / few)), 2 * short)
     settled = Points(points.params, state)
-    _, bends, many, verdicts = _timed(scan, settled, 2 * short)
-    turn = max(many - few, 0.0) / short
+    _, bends, many, verdicts = _timed(scan, settled, long)
+    turn = max(many - few, 0.0) / (long - short)
     window = lambda turns: few + turn * (turns - short)
     # Assumed: a doubled window decides half of the undecided points.
-    first = scan.first_window()
     undecided = phases.undecided(np.asarray(verdicts.phase))
     shares = shares_of_parts(undecided, parts)
-    shares = np.minimum(shares * 2 * short / first, 1.0)
+    shares = np.minimum(shares * long / first, 1.0)
     extension = 0.0
     for doubling in range(1, plan.max_doublings + 1):
         pending = shares / 2 ** (doubling - 1) * points.size

@@ -34,6 +34,7 @@ from statmech_attn.dynamics.diagrams.confirmation.lifetimes import (
     still_transient,
 )
 from statmech_attn.dynamics.diagrams.diagram import diagram
+from statmech_attn.dynamics.diagrams.stages import batch_times
 from statmech_attn.dynamics.diagrams.stages.batch_times import Times
 from statmech_attn.labels import Variable
 from statmech_attn.reporting import Silent
@@ -354,3 +355,20 @@ def test_the_second_look_is_forecast_at_most_and_then_as_it_is():
         expected = work.expected_again(Times(0.0, step=1.0, verdicts=sample), points)
         assert expected == math.ceil(4 * chaotic / lanes) * posed.again.horizon
     assert posed._replace(confirm=Confirm(0)).again is None
+
+
+@pytest.mark.slow
+def test_windows_of_a_pilot_are_short_where_steps_are_slow(monkeypatch):
+    """A run of 20 000 steps of a block of 32 coordinates had a pilot of a minute."""
+    start = lambda p, numbers: 0 * p["s"] + 0.3
+    axes = axes_of({"s": [1.9, 1.95]})
+    posed = Diagram(System(tent), axes, start, PLAN, variables([SLOPE], unit="step"))
+    work, asked = diagram_work(posed), []
+    timed = batch_times._timed
+    keep = lambda scan, points, turns: asked.append(turns) or timed(scan, points, turns)
+    monkeypatch.setattr(batch_times, "_timed", keep)
+    for patience in (1e6, 0.0):
+        monkeypatch.setattr(batch_times, "PATIENCE", patience)
+        assert work.pilot().seconds > 0
+    short, long, *slow = asked
+    assert long > 2 * short and slow == [short, 2 * short]
