@@ -11,18 +11,18 @@ paper_figs/results/stated_errors.csv; --page writes docs/stated_errors.md.
 
 import argparse
 import csv
-from collections.abc import Callable, Sequence
+import runpy
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from scipy.stats import chi2
 
 import statmech_attn
-from statmech_attn import bpkr, comparison, dmft, dynamics, montecarlo, statistics
+from statmech_attn import bpkr, dmft, dynamics, montecarlo, statistics
 from statmech_attn.bpkr.heads.ablation import Mean
 from statmech_attn.dmft import extensive
 from statmech_attn.dynamics import continuation
@@ -32,9 +32,8 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "paper_figs" / "results" / "stated_errors.csv"
 PAGE = ROOT / "docs" / "stated_errors.md"
 BEGIN, END = "<!-- generated: begin -->\n", "<!-- generated: end -->\n"
-COLUMNS: Sequence[str] = (
-    "quantity setting repeats ratio beyond_2 beyond_3 about".split()
-)
+COMPARED = runpy.run_path(str(Path(__file__).with_name("compared_errors.py")))
+COLUMNS = [*map(str, "quantity setting repeats ratio beyond_2 beyond_3 about".split())]
 FEW, MANY = 30, 200
 
 
@@ -221,13 +220,18 @@ def spins(part, n_spins, runs, beta, repeats):
     return mean, spread / np.sqrt(runs)
 
 
-def critical(part, n_spins, runs, repeats):
-    """Little's model at its doubling, and one relaxation below and above."""
-    patterns = dmft.site_classes([[[1]], [[-1]], [[1]], [[1]]])
-    net, parameters = dmft.network(patterns, context=1), {"gamma": 1.0, "epsilon": 0.0}
-    turn, rest = dmft.strobe(net, 0.0), jnp.zeros(1)
-    problem = continuation.Problem(turn, rest, {"beta": 0.5} | parameters, "beta")
-    branch = continuation.follow_cycle(problem, rest, 0.5, within=(0, 2)).run()
+def critical(part, n_spins, runs, repeats, *, fold=False):
+    """At Little's doubling, or at a fold; one relaxation below and above."""
+    sign, begin, end = (1, 3.0, 1.0) if fold else (-1, 0.5, 2.0)
+    code = np.ones((4, 1, 1)) if fold else None
+    patterns = dmft.site_classes([[[1]], [[sign]], [[1]], [[1]]], positional=code)
+    net, rest = dmft.network(patterns, context=1), jnp.full(1, float(fold))
+    parameters = {"gamma": 1.0, "epsilon": 0.1 * fold}
+    turn = dmft.strobe(net, parameters["epsilon"])
+    problem = continuation.Problem(turn, rest, {"beta": begin} | parameters, "beta")
+    rest = continuation.find_cycle(problem, rest, begin).x
+    how = {"direction": 1 - 2 * fold, "within": (min(begin, end), max(begin, end))}
+    branch = continuation.follow_cycle(problem, rest, begin, **how).run()
     law = dmft.critical_fluctuations(problem, branch.special[0])
     how = {"n_spins": n_spins, "distances": [-1.0, 0.0, 1.0], **parameters}
     sampling = montecarlo.CriticalSampling(runs=runs, samples=40)
@@ -238,35 +242,6 @@ def critical(part, n_spins, runs, repeats):
         return found[part].values, found[f"{part}_stderr"].values
 
     return each(repeats, one)
-
-
-def power_law(relative, runs, repeats):
-    """Of numbers that follow N^-1/2, with normal errors from `runs` runs."""
-    rng, n = np.random.default_rng(0), np.array([100, 1000, 10_000])
-    values = (n / n[0]) ** -0.5
-    drawn = 1 + relative * rng.normal(size=(3, runs, repeats))
-    drawn *= values[:, None, None]
-    error = drawn.std(axis=1, ddof=1) / np.sqrt(runs)
-    return statistics.power_law(n, drawn.mean(axis=1), error)
-
-
-def compared(part, alike, runs, repeats):
-    """By `compare`, of 16 numbers with a bias and a spread of known powers."""
-    rng, n = np.random.default_rng(0), np.array([10**4, 10**5, 10**6])
-    drawn = rng.normal(size=(3, runs, repeats, *((1, 1) if alike else (8, 2))))
-    drawn = np.broadcast_to(drawn, (3, runs, repeats, 8, 2)) / 100
-    N = n.reshape(3, 1, 1, 1)
-    mean, spread = drawn.mean(1) / N**0.5 + 20 / N, drawn.std(1, ddof=1) / N**0.5
-    sampled = {"_mean": mean, "_spread": spread, "_stderr": spread / runs**0.5}
-    known = {"": 0 * mean[0], "_noise_std": 0 * mean[0] + 0.01}
-    dims, both = ("n_spins", "beta", "time", "pattern"), []
-    at = {"n_spins": n, "beta": np.arange(repeats), "gamma": 1.0, "epsilon": 0.0}
-    about = dict.fromkeys(("network", "start", "method"), "")
-    for rows, over in ((known, dims[1:]), (sampled, dims)):
-        named = {f"{x}{y}": (over, rows[y]) for x in ("A", "m_o_se") for y in rows}
-        both.append(xr.Dataset(named, at, about | {"runs": runs, "transient": 0}))
-    found = comparison.compare(*both)
-    return (found[f"A_{part}_slope{end}"].values for end in ("", "_stderr"))
 
 
 def load(alpha, beta):
@@ -401,8 +376,15 @@ SETTINGS = {
         ("N = 30 to 300, 8 runs", None, "mean_square", [30, 100, 300], 8),
         ("their exponents, 8 runs", None, "exponent", [30, 100, 300], 8),
     ),
+    "passages beside a fold": (
+        partial(critical, fold=True),
+        FEW,
+        ("N = 10^4 and 10^5, 64 runs", None, "passage_time", [10**4, 10**5], 64),
+        ("N = 10^4 and 10^5, 8 runs", None, "passage_time", [10**4, 10**5], 8),
+        ("their exponents, 8 runs", None, "exponent", [10**4, 10**5], 8),
+    ),
     "exponents in N": (
-        compared,
+        COMPARED["trajectories"],
         MANY,
         ("of the bias, 100 runs", -1.0, "bias", True, 100),
         ("of the bias, 8 runs", -1.0, "bias", True, 8),
@@ -412,11 +394,28 @@ SETTINGS = {
         ("of the spread, 100 runs, independent tokens", -0.5, "spread", False, 100),
     ),
     "power laws in N": (
-        power_law,
+        COMPARED["power_law"],
         MANY,
         ("100 runs", -0.5, 0.1, 100),
         ("8 runs", -0.5, 0.1, 8),
         ("8 runs, noise of the size of the value", -0.5, 1.0, 8),
+    ),
+    "entropy production, spins less map": (
+        COMPARED["production"],
+        MANY,
+        ("exponent of the bias, 100 runs", -1.0, "bias_slope", 0.0, 100),
+        ("exponent of the bias, 8 runs", -1.0, "bias_slope", 0.0, 8),
+        ("the same, error of the map", -1.0, "bias_slope", 2e-4, 100),
+        ("limit of infinite N, 100 runs", 0.0, "limit", 0.0, 100),
+        ("limit of infinite N, 8 runs", 0.0, "limit", 0.0, 8),
+        ("limit of infinite N, error of the map", 0.0, "limit", 2e-4, 100),
+    ),
+    "exponents of distances of U_1": (
+        COMPARED["distances"],
+        MANY,
+        ("20 errors at the largest N", -1.0, True, 0.0025),
+        ("4 errors at the largest N", -1.0, True, 0.0125),
+        ("20 errors, entries independent", -1.0, False, 0.0025),
     ),
     "correlations of spins": (
         correlations,

@@ -10,17 +10,7 @@ NAME = "statmech-attn"
 
 
 def needed(what: str, package: str, extra: str) -> str:
-    """What a user reads where a package is missing.
-
-    Args:
-        what: needs it.
-        package: name of the missing package.
-        extra: that installs it.
-
-    Example:
-        >>> needed("training", "optax", "training")[:33]
-        'training needs optax: pip install'
-    """
+    """Words on a missing package, such as "training needs optax: pip install ..."."""
     return f"{what} needs {package}: {command(extra)}."
 
 
@@ -28,13 +18,6 @@ def command(extra: str) -> str:
     """The shell command that adds an extra to this installation.
 
     A package that was installed from a folder is installed from there again.
-
-    Args:
-        extra: such as "explore".
-
-    Example:
-        >>> command("explore").endswith("[explore]'")
-        True
     """
     try:
         origin = importlib.metadata.distribution(NAME).read_text("direct_url.json")

@@ -11,16 +11,7 @@ from pathlib import Path
 
 
 def require_regular(path: str | Path) -> os.stat_result:
-    """What the system knows of a regular file.
-
-    Raises:
-        OSError: there is none, or it is a folder, a pipe, a socket or a device.
-
-    Example:
-        >>> require_regular("/dev/null")
-        Traceback (most recent call last):
-        OSError: /dev/null: is not a regular file.
-    """
+    """What the system knows of a regular file."""
     status = os.stat(path)
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -30,11 +21,7 @@ def require_regular(path: str | Path) -> os.stat_result:
 
 
 def content(path: str | Path, most: int) -> bytes:
-    """All bytes of a regular file that holds `most` of them at most.
-
-    Raises:
-        OSError: as `require_regular`, or a larger file.
-    """
+    """All bytes of a regular file that holds `most` of them at most."""
     require_regular(path)
     with open(path, "rb") as file:
         data = file.read(most + 1)
@@ -44,22 +31,14 @@ def content(path: str | Path, most: int) -> bytes:
 
 
 def sha256(path: str | Path) -> str:
-    """SHA-256 of a regular file.
-
-    Raises:
-        OSError: as `require_regular`.
-    """
+    """SHA-256 of a regular file."""
     require_regular(path)
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def require_unicode(path: str | Path) -> None:
-    """Refuse a path that no result file could hold in its study or command.
-
-    Raises:
-        ValueError: its bytes are not UTF-8.
-    """
+    """Refuse a path that no result file could hold in its study or command."""
     try:
         os.fspath(path).encode()
     except UnicodeEncodeError:

@@ -60,25 +60,14 @@ def _stored_secret() -> bytes | None:
 
 
 def digest(parts: Sequence[str]) -> str:
-    """A name for texts.
-
-    Example:
-        >>> digest(["a", "b"]) == digest(["ab"])
-        False
-    """
+    """A name for texts; of ["a", "b"] another one than of ["ab"]."""
     return DIGEST("\0".join(parts).encode()).hexdigest()
 
 
 def read(folder: str, parts: Sequence[str]) -> bytes | None:
     """The content of an entry; None where there is none that this user has written.
 
-    Args:
-        folder: below the store of JAX.
-        parts: all that the entry depends on.
-
-    Example:
-        >>> read("examples", ["never written"]) is None
-        True
+    `folder` is below the store of JAX; `parts` are all that the entry depends on.
     """
     path = _entry(folder, parts)
     if path is None:
@@ -99,13 +88,7 @@ def read(folder: str, parts: Sequence[str]) -> bytes | None:
 
 
 def write(folder: str, parts: Sequence[str], content: bytes) -> None:
-    """Keep an entry, if anything can be kept; others see the whole of it or none.
-
-    Args:
-        folder: below the store of JAX.
-        parts: all that the entry depends on.
-        content: of the entry.
-    """
+    """Keep an entry, if anything can be kept; others see the whole of it or none."""
     path = _entry(folder, parts)
     if path is None:
         return

@@ -24,12 +24,6 @@ def require_layout(dataset: xr.Dataset, path) -> None:
     """Refuse a file that lacks what files of its kind have.
 
     Kinds that are not known are let through: nothing is read of them.
-
-    Args:
-        path: of the file, for the message.
-
-    Raises:
-        ValueError: naming what is missing.
     """
     kind = dataset.attrs.get("kind")
     row = kinds.of_file(kind, dataset.dims)

@@ -57,30 +57,14 @@ _ENTRY = re.compile(r"    (\w+)(?: \(([^)]*)\))?: (.*)")
 
 @dataclass(frozen=True)
 class Options:
-    """Options that are checked when they are given.
-
-    Raises:
-        ValueError: one is of another type or out of range; a line that names it.
-
-    Example:
-        >>> @dataclass(frozen=True)
-        ... class Walk(Options):
-        ...     steps: Count = 1000
-        >>> Walk(0)
-        Traceback (most recent call last):
-        ValueError: steps must be at least 1; got 0.
-    """
+    """Options that are checked when given: a `ValueError` names the wrong one."""
 
     def __post_init__(self):
         require_declared(self)
 
 
 def require_declared(options: Any) -> None:
-    """Refuse fields that are not what the annotations of their class say.
-
-    Raises:
-        ValueError: in one line that names the field.
-    """
+    """Refuse fields that are not what the annotations of their class say."""
     for name, kind in declared(type(options)).items():
         value = getattr(options, name)
         if allowed := mismatch(value, kind):
@@ -105,11 +89,6 @@ def said(choices: type) -> dict[str, Said]:
     """What the docstrings of a class, and of those that it extends, say of its options.
 
     An entry of the section "Attributes" is `name (unit): sentence`.
-
-    Example:
-        >>> from statmech_attn.studies.tables import Range
-        >>> said(Range)["num"].sentence
-        'Number of values.'
     """
     entries: dict[str, list[str]] = {}
     for part in reversed(choices.__mro__):
@@ -128,20 +107,7 @@ def said(choices: type) -> dict[str, Said]:
 
 
 def require_least(least: int, **values: int) -> None:
-    """Raise `ValueError` where a count is too small, or no whole number.
-
-    Args:
-        least: smallest that is allowed.
-        values: counts by their names.
-
-    Raises:
-        ValueError: one is below, or of a type that counts nothing, such as float.
-
-    Example:
-        >>> require_least(1, steps=5, runs=0)
-        Traceback (most recent call last):
-        ValueError: runs must be at least 1; got 0.
-    """
+    """Raise `ValueError` where a count is too small, or no whole number."""
     for name, value in values.items():
         if not hasattr(value, "__index__"):
             raise ValueError(f"{name} must be a whole number; got {value!r}.")

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 PARAMETERS = "params", "parameters"  # names of arguments
-_GIVEN = "_given"  # attribute of a result
+SYSTEMS = "system", "field", "problem", "net"
+_GIVEN = "_result_of"  # attribute of a result
 LISTED = 6  # numbers of a row that are listed; of more there is their range
 DIGITS = 6  # of a number that a person reads; an error below the last is not written
 ZERO = ", 0 if none"  # ending of the name of a number that is 0 where there is none
@@ -43,12 +44,6 @@ def quantity(value: Any, error: Any = math.nan) -> str:
     """A number with its error, to the digits that the error leaves, six at most.
 
     An error that lies below the sixth digit is left out: all that is written is known.
-
-    Example:
-        >>> quantity(0.41922, 0.00061), quantity(-1.5, float("nan")), quantity(3)
-        ('0.4192 ± 0.0006', '-1.5', '3')
-        >>> quantity(-0.91629073187, 1.3e-10), quantity(float("-inf"))
-        ('-0.916291', '-∞')
     """
     number, error = float(value), float(error)
     if not math.isfinite(number):
@@ -101,15 +96,14 @@ def to_dataset(self: Any) -> "xr.Dataset":
                 dims, attributes = _dims(row, real), part.attributes()
                 variables[part.name + ending] = (dims, real, attributes)
     attributes = {"kind": kind, "title": kind.replace("-", " ")}
-    return _of_given(
-        xr.Dataset(variables, attrs=attributes), getattr(self, _GIVEN, None)
-    )
+    return _of_given(xr.Dataset(variables, attrs=attributes), _given_to(self))
 
 
 def knows_given(function: Function) -> Function:
     """A function whose results know the network, system and parameters it was given.
 
-    Their data sets hold these.  What JAX traces has no numbers to be known.
+    Their data sets hold these; so do those of results that it makes of other results.
+    What JAX traces has no numbers to be known.
     """
     names = tuple(inspect.signature(function).parameters)
 
@@ -118,33 +112,49 @@ def knows_given(function: Function) -> Function:
         import jax
         import jax.core
 
-        result = function(*arguments, **options)
-        given = dict(zip(names, arguments)) | options
-        given = {n: given[n] for n in ("net", "system", *PARAMETERS) if n in given}
+        result, given = function(*arguments, **options), {}
+        passed = dict(zip(names, arguments)) | options
+        for value in passed.values():
+            given |= _given_to(value)
+        given |= {n: passed[n] for n in (*SYSTEMS, *PARAMETERS) if n in passed}
         traced = (isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(given))
-        if (
-            hasattr(result, "_shown")
-            and hasattr(result, "__dict__")
-            and not any(traced)
-        ):
+        if hasattr(result, "_shown") and not any(traced):
+            if not hasattr(result, "__dict__"):
+                result = _roomy(type(result))(*result)
             vars(result)[_GIVEN] = given  # no part of the tree that it is
         return result
 
     return cast(Function, wrapped)
 
 
-def _of_given(dataset: "xr.Dataset", given: Mapping[str, Any] | None) -> "xr.Dataset":
+@functools.cache
+def _roomy(kind: type) -> type:
+    """A class of named tuples, with room beside the fields; pickles are as before."""
+    reduced = lambda self: (kind, tuple(self))
+    known = {"__module__": kind.__module__, "__doc__": kind.__doc__}
+    return type(kind.__name__, (kind,), known | {"__reduce__": reduced})
+
+
+def _given_to(result: Any) -> dict[str, Any]:
+    """What the function was given that made a result."""
+    return getattr(result, "__dict__", {}).get(_GIVEN, {})
+
+
+def _of_given(dataset: "xr.Dataset", given: Mapping[str, Any]) -> "xr.Dataset":
     """A data set with the parameters, along the axis of the only one that varies."""
-    given = given or {}
-    parameters = next((given[n] for n in PARAMETERS if n in given), None)
+    problem = given.get("problem")
+    posed = getattr(problem, "parameters", problem)
+    parameters = next((given[n] for n in PARAMETERS if n in given), posed)
     labels = {row.name: row for row in getattr(parameters, "_shown", ())}
     if dataclasses.is_dataclass(parameters):
         parameters = vars(parameters)
-    batch = tuple(str(d) for d in dataset.sizes if str(d).startswith("batch"))
+    of_batch = lambda d: d == "start" or str(d).startswith("batch")
+    batch = tuple(str(d) for d in dataset.sizes if of_batch(d))
     shape, known = tuple(dataset.sizes[d] for d in batch), {}
     for name, value in parameters.items() if isinstance(parameters, Mapping) else ():
         values = np.asarray(value)
-        if values.dtype.kind in "iuf" and values.size and name not in dataset:
+        free = name in dataset or name == getattr(problem, "free", "")
+        if values.dtype.kind in "iuf" and values.size and not free:
             one = (values == values.flat[0]).all()
             values = values.flat[0] if one else values
             if np.shape(values) in ((), shape):
@@ -157,10 +167,11 @@ def _of_given(dataset: "xr.Dataset", given: Mapping[str, Any] | None) -> "xr.Dat
         name: (batch if dims else (), values, label.attributes())
         for name, (dims, values, label) in known.items()
     }
-    step = getattr(given.get("system"), "step", given.get("system"))
-    name = getattr(step, "__name__", "")
+    step = next((given[n] for n in SYSTEMS if n in given), None)
+    name = getattr(getattr(step, "step", step), "__name__", "")
     words = {"system": name} if name else {}
-    words |= getattr(given.get("net"), "file_attributes", {})
+    net = given.get("net", getattr(problem, "net", None))
+    words |= getattr(net, "file_attributes", {})
     return dataset.assign_coords(coordinates).assign_attrs(words)
 
 
@@ -299,12 +310,7 @@ def _structure(result: Any) -> str:
 
 
 def _words_of(name: str) -> str:
-    """The name of a class as that of a kind of file.
-
-    Example:
-        >>> _words_of("CycleSpectrum")
-        'cycle-spectrum'
-    """
+    """The name of a class as that of a kind of file."""
     return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).strip("-")
 
 

@@ -33,12 +33,7 @@ _ENTRIES = {"Dictionary": "key"}
 
 
 def words(error: Mapping[str, Any]) -> str:
-    """What is wrong with a value, from an entry of `ValidationError.errors()`.
-
-    Example:
-        >>> words({"type": "greater_than", "msg": "...", "ctx": {"gt": 0}})
-        'should be above 0'
-    """
+    """What is wrong with a value, from an entry of `ValidationError.errors()`."""
     if error["type"] not in WORDS:
         return str(error["msg"]).removeprefix(_OWN).removesuffix(".")
     context = dict(error.get("ctx", {}))

@@ -39,12 +39,7 @@ class Silent:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them.
-
-    Example:
-        >>> duration(75), duration(7300)
-        ('1 min 15 s', '2 h 2 min')
-    """
+    """Seconds as people say them."""
     if seconds < 60:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -55,12 +50,7 @@ def duration(seconds: float) -> str:
 
 
 def moment(stamp: str) -> str:
-    """A time of ISO 8601 to the second; a text that is none, as it is.
-
-    Example:
-        >>> moment("2026-11-27T14:06:58.129841+00:00")
-        '2026-11-27 14:06:58 UTC'
-    """
+    """A time of ISO 8601 to the second; a text that is none, as it is."""
     try:
         at = datetime.fromisoformat(stamp).astimezone(UTC)
     except ValueError:
@@ -82,12 +72,7 @@ def size(n_bytes: float) -> str:
 
 
 def line_of(error: BaseException) -> str:
-    r"""One line of what an exception says; of a callback of JAX, what it ended in.
-
-    Example:
-        >>> line_of(ValueError("beta must be >= 0.\nMore of it"))
-        'beta must be >= 0.'
-    """
+    """One line of what an exception says; of a callback of JAX, what it ended in."""
     first, *others = [line for line in str(error).splitlines() if line] or [""]
     if CALLBACK in first:  # a traceback follows
         last = next((line for line in others if not line.startswith(" ")), first)
@@ -97,15 +82,7 @@ def line_of(error: BaseException) -> str:
 
 
 def visible(text: str, kept: str = "") -> str:
-    r"""A text whose control characters are written out.
-
-    Args:
-        kept: control characters that stay as they are.
-
-    Example:
-        >>> visible("a\x1b[31mb\u202e")
-        'a\\x1b[31mb\\u202e'
-    """
+    """A text whose control characters are written out."""
     return "".join(c if c in kept or not _obeyed(c) else _escape(c) for c in text)
 
 

@@ -49,7 +49,6 @@ EXAMPLES = {
     "statmech_attn.dmft.extensive.effective_process.solve",
     "statmech_attn.dmft.extensive.stationary.capacity",
     "statmech_attn.dmft.extensive.stationary.stationary",
-    "statmech_attn.dmft.noise.fluctuations.noise_steps",
     "statmech_attn.dmft.mean_field.jacobian",
     "statmech_attn.dmft.system.system",
     "statmech_attn.dynamics.attractors.settled_orbits.follow_with",

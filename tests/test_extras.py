@@ -45,3 +45,5 @@ def test_a_copy_that_was_not_installed_has_a_command_too(monkeypatch):
 
     monkeypatch.setattr(importlib.metadata, "distribution", missing)
     assert extras.command("dask") == PLAIN
+    words = extras.needed("training", "optax", "dask")
+    assert words == f"training needs optax: {PLAIN}."

@@ -85,3 +85,7 @@ def test_users_of_one_store_do_not_meet(store, cache):
     assert kept_files.read("entries", ["a"]) is None
     kept_files.write("entries", ["a"], b"theirs")
     assert len(list((store / "entries").iterdir())) == 2
+
+
+def test_names_of_entries_tell_texts_apart():
+    assert kept_files.digest(["a", "b"]) != kept_files.digest(["ab"])

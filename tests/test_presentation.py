@@ -1,13 +1,26 @@
 """Results say their numbers: in text, in a table, in a data set, in sentences."""
 
+import inspect
+import pickle
+import re
+import sys
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn import bpkr, dmft, dynamics, presentation, storage
-from statmech_attn.dynamics import classify, EscapeRate, PHASES, Rotation, System
+from statmech_attn import bpkr, dmft, dynamics, montecarlo, presentation, storage
+from statmech_attn.dmft import extensive
+from statmech_attn.dynamics import (
+    classify,
+    continuation,
+    EscapeRate,
+    PHASES,
+    Rotation,
+    System,
+)
 from statmech_attn.labels import Variable
 from statmech_attn.storage import schema
 
@@ -256,3 +269,68 @@ def test_results_know_the_network_and_the_parameters_that_they_are_of():
     assert float(spectrum(3.2).to_dataset().r) == 3.2
     traced = jax.vmap(spectrum)(GROWTH).to_dataset()
     assert traced.sizes["batch"] == len(GROWTH) and "r" not in traced.coords
+
+
+def _knows_given(function) -> bool:
+    while function is not None:
+        name = getattr(getattr(function, "__code__", None), "co_qualname", "")
+        if name == "knows_given.<locals>.wrapped":
+            return True
+        function = getattr(function, "__wrapped__", None)
+    return False
+
+
+def test_every_result_of_a_system_or_network_knows_it():
+    """Functions that take one and return what has a data set; others say why not."""
+    rooms = dynamics, continuation, dmft, extensive, montecarlo
+    own = {  # what the result holds itself
+        "cascade": "its parameter is an axis, as are its special points",
+        "capacity": "the load is what is found",
+        "moving_capacity": "the load is what is found",
+        "critical_fluctuations": "the special point is what it is of",
+        "diagram": "its parameter is an axis, as are its special points",
+    }
+    unaware = set()
+    for room, name in ((r, name) for r in rooms for name in r.__all__):
+        function = getattr(room, name)
+        if inspect.isclass(function) or not callable(function):
+            continue
+        signature = inspect.signature(function)
+        words = set(re.findall(r"\w+", str(signature.return_annotation)))
+        kinds = [
+            kind
+            for module in (sys.modules[function.__module__], room)
+            for kind in map(vars(module).get, words & vars(module).keys())
+            if hasattr(kind, "_shown") and hasattr(kind, "to_dataset")
+        ]
+        asked = {*presentation.SYSTEMS, *presentation.PARAMETERS}
+        if kinds and asked & set(signature.parameters) and not _knows_given(function):
+            unaware.add(name)
+    assert unaware == set(own)
+
+
+def test_named_tuples_know_the_parameters_that_they_are_of():
+    """One for each start is along the starts; what is made of a result knows them."""
+    logistic = lambda x, p: p["r"] * x * (1 - x)
+    starts, search = np.array([0.3, 0.4, 0.7]), dynamics.Search(500)
+    each = dynamics.settle(logistic, starts, {"r": GROWTH[:3]}, search)
+    assert each.to_dataset()["period"].dims == ("r",)
+    assert each.to_dataset().r.values.tolist() == list(GROWTH[:3])
+    found = dynamics.basins.distinguish(each)
+    assert found.to_dataset().label.dims == ("r",)
+    cycle = dynamics.cycle_spectrum(logistic, jnp.array(0.5), {"r": 3.2}, period=2)
+    assert float(cycle.to_dataset().r) == 3.2
+    again = pickle.loads(pickle.dumps(found))
+    assert type(again) is dynamics.Attractors and (again.label == found.label).all()
+    assert jax.tree.structure(found) == jax.tree.structure(found._replace())
+
+
+def test_a_problem_of_learning_has_a_data_set():
+    problem = bpkr.Problem(
+        np.ones((1, 1, 1)), [1.0], heads=(1,), width=9, temperature=1
+    )
+    assert float(problem.to_dataset().temperature) == 1
+
+
+def test_a_class_is_named_as_a_kind_of_file():
+    assert presentation._words_of("CycleSpectrum") == "cycle-spectrum"

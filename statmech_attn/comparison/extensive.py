@@ -176,10 +176,12 @@ def _point(
         rows, columns = np.tril_indices(steps)
         flat = lambda x: x[..., rows, columns]
     difference, sampled, spread = map(flat, (difference, sampled, spread))
-    error = np.hypot(sampled, flat(predicted))
+    predicted = np.broadcast_to(flat(predicted), sampled.shape)  # shared by all N
+    error = np.hypot(sampled, predicted)
     varies = sampled > FREE
     z = np.where(varies, in_standard_errors(difference, error), np.nan)
-    limit, limit_error, _ = limit_difference(n_spins, difference, error, varies)
+    limit, of_limit, _ = limit_difference(n_spins, difference, sampled, varies)
+    limit_error = np.hypot(of_limit, predicted[0])
     limit_z = np.where(limit_error > 0, limit / limit_error, np.nan)
     samples = int(simulation.attrs["samples"])
     last = (difference.ndim - 1,)
@@ -200,14 +202,12 @@ def _point(
         contents["spread_slope"], contents["spread_slope_stderr"] = (
             (over, part) for part in slope
         )
-        flat_points = difference.reshape(len(n_spins), -1, difference.shape[-1])
-        bias = bias_slope(
-            n_spins,
-            flat_points,
-            error.reshape(flat_points.shape),
-            varies.reshape(flat_points.shape),
-            (2,),
+        columns = (
+            x.reshape(len(n_spins), -1, difference.shape[-1])
+            for x in (difference, sampled, varies)
         )
+        shared = predicted.reshape(len(n_spins), -1, difference.shape[-1])
+        bias = bias_slope(n_spins, *columns, axes=(2,), shared=shared)
         shape = difference.shape[1:-1]
         contents["bias_slope"], contents["bias_slope_stderr"] = (
             (over, np.asarray(part).reshape(shape)) for part in bias

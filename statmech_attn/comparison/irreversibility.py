@@ -119,8 +119,9 @@ def rate_differences(
     limit, limit_error = (x.reshape(rate.shape) for x in limits)
     limit_error = np.hypot(limit_error, map_error)
     limit_z = in_standard_errors(limit, limit_error)
-    columns = (x[:, :, None] for x in (flat(difference), flat(total), used))
-    slope = bias_slope(n_spins, *columns, axes=(2,))
+    columns = (x[:, :, None] for x in (flat(difference), flat(sampled), used))
+    shared = map_error.reshape(1, -1, 1)
+    slope = bias_slope(n_spins, *columns, axes=(2,), shared=shared)
     bound = lambda z: threshold(max(int(np.isfinite(z).sum()), 1), samples)
     allowed, limit_allowed = bound(z), bound(limit_z)
     reasons = {

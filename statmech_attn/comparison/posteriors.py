@@ -110,7 +110,9 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
     Every quantity has the dimension `estimate`, its `_stderr` and `_z`; the
     `largest_z`, the `comparisons`, their `threshold` and a `verdict` are by estimate
     and point.  `U_1_rms` is the root mean square difference of the entries of U_1, NaN
-    where it is not resolved, and has an exponent in N.
+    where it is not resolved, and has an exponent in N.  Its errors take all entries as
+    fully correlated: they are twice too large where the four of two paths are
+    independent.
     """
     files = _estimates(theory, posteriors)
     reference = (

@@ -331,11 +331,7 @@ def _require_allowed(name: str, value: Float[np.ndarray, "..."]) -> None:
 
 
 def require_parallel(params: Parameters) -> None:
-    """Refuse copied spins, which the attention window does not determine.
-
-    Raises:
-        ValueError: parameters with redrawn.
-    """
+    """Refuse copied spins, which the attention window does not determine."""
     if params.redrawn is not None:
         raise ValueError(
             "redrawn: the attention window does not determine which spins are copied; "

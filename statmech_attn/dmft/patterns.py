@@ -528,11 +528,7 @@ def _draw(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[np.ndarray, "...
 
 
 def _check_sizes(n_patterns: int, **columns: int) -> None:
-    """Refuse sizes of patterns to draw that are not positive, or take too much memory.
-
-    Args:
-        columns: how many each pattern has, by name.
-    """
+    """Refuse sizes of patterns, by name: not positive, or too large for memory."""
     for name, size in {"n_patterns": n_patterns, **columns}.items():
         if size < 1 and name != "n_bits":
             raise ValueError(f"{name} must be at least 1; got {size}.")

@@ -241,6 +241,7 @@ class UnstableCycles(eqx.Module):
         )
         return f"{told} Further searches were made for more cycles; {last}."
 
+    @presentation.knows_given
     def where(self, chosen: np.ndarray) -> "UnstableCycles":
         """Some of the cycles.
 

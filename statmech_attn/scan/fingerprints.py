@@ -30,16 +30,6 @@ def described(value: Any) -> Any:
     Numbers and texts are themselves; tables (data classes, named tuples, dictionaries)
     and short lists have entries that are described likewise; the rest is a digest.
     Entries that are None are left out.
-
-    Args:
-        value: as of `fingerprint`.
-
-    Raises:
-        TypeError: what cannot be told from another one.
-
-    Example:
-        >>> described({"name": "x", "values": (1, 2.5), "seed": None})
-        {'name': 'x', 'values': [1, 2.5]}
     """
     for plain in (bool, int, float, str):
         if isinstance(value, plain):
@@ -280,11 +270,7 @@ def _state(value: Any) -> Any:
 
 
 def _told_apart(value: Any) -> bytes:
-    """Bytes that tell a value from others: what `repr` says.
-
-    Raises:
-        TypeError: it names an address in memory, which another process does not have.
-    """
+    """Bytes that tell a value from others: what `repr` says."""
     words = repr(value)
     if re.search(r" at 0x[0-9a-f]{6,}", words):
         raise TypeError(

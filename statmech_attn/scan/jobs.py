@@ -271,11 +271,7 @@ class _Clock:
         self._programs = compilations.count()
 
     def seconds(self, workers: int) -> float | None:
-        """None where programs were compiled that the next run will read.
-
-        Args:
-            workers: that computed the chunks.
-        """
+        """Seconds; None where programs were compiled that the next run will read."""
         clock, processors = self._begun
         programs = compilations.count().since(self._programs)
         if programs.compiled > programs.read:

@@ -291,6 +291,7 @@ def bias_slope(
     stderr: Annotated[Gaps, "K *batch"],
     used: Annotated[Mask, "K *batch"],
     axes: tuple[int, ...],
+    shared: Gaps = 0.0,
 ) -> Slope:
     """Exponent of the bias in N (expect -1), from its size along one profile.
 
@@ -302,9 +303,10 @@ def bias_slope(
     Args:
         n_spins: numbers N of spins.
         difference: of simulation and theory.
-        stderr: standard errors.
+        stderr: standard errors, of each N alone.
         used: which steps are used.
         axes: axes of the profile, over which the projections are summed.
+        shared: standard error of what all N are compared with.
 
     Returns:
         `Slope`: the exponent and its standard error.
@@ -321,14 +323,15 @@ def bias_slope(
     first = part.argmax(axis=0)[None]
     masked = lambda x: np.where(usable, x, 0.0)
     profile = masked(np.take_along_axis(difference, first, axis=0))
-    noise = masked(np.take_along_axis(stderr, first, axis=0))
+    shared = np.broadcast_to(shared, np.shape(stderr))
+    noise = masked(np.take_along_axis(np.hypot(stderr, shared), first, axis=0))
     norm = (profile**2 - noise**2).sum(axes)
     norm = np.where(norm > 0, norm, np.nan)
     size = (masked(difference) * profile).sum(axes) / norm
-    error = (masked(stderr) * np.abs(profile)).sum(axes) / norm
+    errors = ((masked(x) * np.abs(profile)).sum(axes) / norm for x in (stderr, shared))
     size = np.where(part.squeeze(axes), size, np.nan)
-    columns = (x.reshape(len(x), -1).T for x in (size, error))
-    fits = [_fit_power(n_spins, *pair) for pair in zip(*columns, strict=True)]
+    columns = (x.reshape(len(x), -1).T for x in (size, *errors))
+    fits = [_fit_power(n_spins, *column) for column in zip(*columns, strict=True)]
     return Slope(*np.reshape(np.transpose(fits), (2, *size.shape[1:])))
 
 
@@ -363,16 +366,18 @@ def _common(used, axes):
     return part, (used | ~part).all(axis=0) & part.any(axis=0)
 
 
-def _fit_power(n_spins, size, error) -> tuple[float, float]:
+def _fit_power(n_spins, size, error, shared) -> tuple[float, float]:
     """Exponent of size ~ N^s and its error; NaN if the sizes do not determine it."""
     known = np.isfinite(size) & (error > 0)
-    if known.sum() < 2 or size[known][0] < 5 * error[known][0]:
+    size, error, shared = size[known], error[known], shared[known]
+    if known.sum() < 2 or size[0] < 5 * np.hypot(error[0], shared[0]):
         return np.nan, np.nan
     x = np.asarray(n_spins, float)[known]
     power = lambda x, amplitude, s: amplitude * (x / x[0]) ** s
-    how = {"sigma": error[known], "absolute_sigma": True}
+    sigma = np.diag(error**2) + np.outer(shared, shared) if shared.any() else error
+    how = {"sigma": sigma, "absolute_sigma": True}
     try:
-        best, covariance = optimize.curve_fit(power, x, size[known], (1.0, -1.0), **how)
+        best, covariance = optimize.curve_fit(power, x, size, (1.0, -1.0), **how)
     except RuntimeError:  # no convergence: the sizes follow no power law
         return np.nan, np.nan
     return best[1], np.sqrt(covariance[1, 1])

@@ -54,21 +54,10 @@ def of(
 ) -> Any:
     """A table with options of a class, to be extended.
 
-    Types, ranges, defaults, units and sentences are those of the class.
-
-    Args:
-        names: of the options; all of them when none is given.
-        step: what a step is, as the unit of a key.
-        optional: whether each may be left out, and is None then.
-        examples: of values of options without a default, for templates of studies.
-        defaults: of options with another one than in the class.
-
-    Example:
-        >>> from statmech_attn.dynamics import Search
-        >>> class Run(of(Search, "capture", "horizon", step="token", horizon=500)):
-        ...     seed: Seed = 0
-        >>> dict(Run())
-        {'capture': 0.001, 'horizon': 500, 'seed': 0}
+    Types, ranges, defaults, units and sentences are those of the class.  `names` are
+    all options when none is given; `step` is the word for a step in units of keys; with
+    `optional` each may be left out, and is None then; `examples` are values for
+    templates of studies.
     """
     kinds, sentences = declared(choices), said(choices)
     values = {field.name: field.default for field in fields(choices)} | defaults
@@ -102,8 +91,7 @@ Choices = TypeVar("Choices", bound=Options)
 def chosen(choices: type[Choices], table: Table, **others: Any) -> Choices:
     """The options that a table has, as the class in which they are declared.
 
-    Args:
-        others: options that are no keys of the table, or have other values.
+    `others` are options that are no keys of the table, or have other values.
     """
     names = declared(choices).keys() & type(table).model_fields.keys()
     return choices(**{name: getattr(table, name) for name in names} | others)

@@ -20,6 +20,7 @@ from statmech_attn.dynamics import (
     ZERO_ONE_RESULTS,
     zero_one_test,
 )
+from statmech_attn.dynamics.exponents.finite_time import error_of_mean
 from statmech_attn.dynamics.exponents.frames import completed
 from statmech_attn.validation import systems
 
@@ -331,3 +332,7 @@ def test_orbit_records_what_it_is_asked_for():
     assert halves[:, 0].tolist() == [1 / 8, 1 / 32]
     with pytest.raises(ValueError, match="samples must be at least 1; got 0"):
         orbit(systems.henon, START, samples=0)
+
+
+def test_the_error_of_a_mean_of_two_numbers_is_half_their_distance():
+    assert error_of_mean(jnp.array([1.0, 3.0])) == 1.0

@@ -59,6 +59,11 @@ def test_a_size_that_is_none_is_refused(text):
         figures.sized(text)
 
 
+def test_a_size_is_a_column_or_inches():
+    assert figures.sized("single") == (3.4, None)
+    assert figures.sized("5x3.5") == (5.0, 3.5)
+
+
 def test_the_command_knows_the_formats_that_are_written():
     assert {form.value for form in results.Format} == {*plotting.FORMATS}
 

@@ -304,3 +304,9 @@ def test_a_chunk_that_is_there_is_not_replaced(begun):
     chunk_file.write(path, stored._replace(arrays=arrays), "another")
     assert path.read_bytes() == content
     assert not list(chunks(output).glob("*.part"))
+
+
+def test_removals_that_were_interrupted_go_on(tmp_path):
+    (tmp_path / ".scan.h5.chunks.0123456789ab.part").mkdir()
+    folder.remove_leftovers(tmp_path / "scan.h5.chunks")
+    assert not os.listdir(tmp_path)

@@ -223,3 +223,8 @@ def test_basins_of_another_unit_or_observable_are_refused(tmp_path):
     ):
         with pytest.raises(StorageError, match=f"{word}.*: .* -> "):
             basins(unit, name).run(tmp_path / "basins.h5")
+
+
+def test_entries_of_a_value_are_those_of_toml():
+    said = described({"name": "x", "values": (1, 2.5), "seed": None})
+    assert said == {"name": "x", "values": [1, 2.5]}

@@ -21,7 +21,7 @@ TABLE, SYSTEM, SYSTEMS, diagram = map(
 )
 PACKAGE = pathlib.Path(statmech_attn.__file__).parent
 ABSTRACT = {"Computation", "Points", "LoadedPoints", "TimedPoints", "LearningPoints"}
-ABSTRACT |= {"TaskPoints", "PlaneDiagram"}  # the last one is being removed
+ABSTRACT |= {"TaskPoints"}
 # Why no number depends on an argument by itself, or what else tells of it.
 FREE = {
     ("BasinDiagram", "count"): "starts that are given are counted",

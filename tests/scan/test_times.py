@@ -7,7 +7,7 @@ import numpy as np
 
 from statmech_attn.reporting import Silent
 from statmech_attn.scan.chunks import session as sessions
-from statmech_attn.scan.chunks.results import Memory
+from statmech_attn.scan.chunks.results import covered, Memory
 from statmech_attn.scan.chunks.session import Session
 from statmech_attn.scan.chunks.signals import Stop
 from statmech_attn.scan.engines import local
@@ -60,3 +60,7 @@ def test_the_first_chunks_stand_for_all_of_them(toy):
     assert sorted(numbers) == list(range(100))
     for count in (8, 16, 32):
         assert abs(np.mean(numbers[:count]) - 49.5) < 6
+
+
+def test_time_of_workers_side_by_side_counts_once():
+    assert covered([(0.0, 3.0), (5.0, 6.0), (1.0, 4.0)]) == 5.0

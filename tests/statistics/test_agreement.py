@@ -68,3 +68,16 @@ def test_the_exponent_of_a_bias_needs_no_batch():
     bias, used = (np.tile(x[:, None, None], (1, 2, 4, 1)) for x in (bias, used))
     slope = bias_slope(n, bias, np.full(bias.shape, 1e-5), used, axes=(3,))
     np.testing.assert_allclose(slope.value, np.full((2, 4), -1), atol=1e-6)
+
+
+def test_an_error_that_all_sizes_share_is_none_of_each():
+    """Of 300 exponents 14 are beyond two errors by a normal law, 3.6 its error."""
+    n, of_size, of_all = np.array([1e4, 1e5]), 0.005, 3e-5
+    rng = np.random.default_rng(0)
+    stderr = np.broadcast_to(of_size / np.sqrt(n)[:, None, None], (2, 300, 1))
+    drawn = stderr * rng.normal(size=(2, 300, 1)) + of_all * rng.normal(size=(300, 1))
+    bias, used = 20 / n[:, None, None] + drawn, np.ones((2, 300, 1), bool)
+    slope = bias_slope(n, bias, stderr, used, axes=(2,), shared=of_all)
+    z = (slope.value + 1) / slope.stderr
+    assert z.shape == (300,) and 14 - 3 * 3.6 < (abs(z) > 2).sum() < 14 + 3 * 3.6
+    assert np.sqrt((z**2).mean()) == pytest.approx(1, abs=3 / np.sqrt(600))

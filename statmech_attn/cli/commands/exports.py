@@ -18,15 +18,7 @@ NAME = r'"?[^\W\d][^=\[\]{}();:<>\x00-\x1f]*'  # of a column
 
 
 def check(file: Path, targets: Mapping[str, Path], *, overwrite: bool) -> None:
-    """Refuse destinations before anything is read.
-
-    Args:
-        targets: path by format.
-
-    Raises:
-        ValueError: one that is there already, the file itself, another kind of file
-            than would be written, or two that are the same.
-    """
+    """Refuse destinations (path by format) before anything is read."""
     by_place: dict[str, str] = {}
     for form, target in targets.items():
         place = os.path.realpath(target)
@@ -45,18 +37,7 @@ def check(file: Path, targets: Mapping[str, Path], *, overwrite: bool) -> None:
 def write(
     file: Path, targets: Mapping[str, Path], rows: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Write a file in several formats.
-
-    Args:
-        targets: path by format, csv, json or zarr.
-        rows: as `storage.tables.tabulate` takes them.
-
-    Returns:
-        A line for each.
-
-    Raises:
-        ValueError: an unknown dimension, a damaged file, or zarr is not installed.
-    """
+    """Write a file in several formats (path by csv, json or zarr); a line for each."""
     with storage.opened(file) as dataset:
         require_layout(dataset, file)
         if "zarr" in targets:

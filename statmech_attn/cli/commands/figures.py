@@ -16,15 +16,7 @@ COLUMNS = {"single": SINGLE, "double": DOUBLE}  # inches of a printed page
 
 
 def sized(text: str) -> tuple[float, float | None] | None:
-    """Width and height in inches; a height of None keeps the shape of a figure.
-
-    Raises:
-        ValueError: neither a column nor inches.
-
-    Example:
-        >>> sized("single"), sized("5x3.5")
-        ((3.4, None), (5.0, 3.5))
-    """
+    """Width and height in inches; a height of None keeps the shape of a figure."""
     if not text:
         return None
     if text in COLUMNS:
@@ -51,9 +43,6 @@ def parts(dataset: xr.Dataset, only: Sequence[str]) -> list[str]:
     """Names of the pictures of a file that any of the patterns fits; all without any.
 
     A pattern fits the name of a picture, or of the function that draws it.
-
-    Raises:
-        ValueError: a pattern fits none, or the file has no pictures.
     """
     names = plotting.names(dataset)
     for pattern in only:
@@ -73,11 +62,7 @@ def _fits(names: tuple[str, str], pattern: str) -> bool:
 
 
 def within(dataset: xr.Dataset, ranges: Sequence[str]) -> xr.Dataset:
-    """The part of a file whose parameters lie in ranges such as beta=1.2:1.3.
-
-    Raises:
-        ValueError: not written like that, no parameter of the file, or nothing is left.
-    """
+    """The part of a file whose parameters lie in ranges such as beta=1.2:1.3."""
     for text in ranges:
         name, bounds = _parsed(text)
         dataset = _within(dataset, name, bounds, text)

@@ -265,12 +265,7 @@ PACKED = 2**28, 16  # bytes that any file may unpack to, or so many times its si
 
 
 def _read(file: Path):
-    """All of a file, unless it is made to fill the memory or lacks something.
-
-    Raises:
-        ValueError: it unpacks to far more than it takes on the disk, or is no whole
-            file of its kind.
-    """
+    """All of a file, unless it is made to fill the memory or lacks something."""
     from statmech_attn.layout import require_layout
     from statmech_attn.reporting import size
 

@@ -119,12 +119,7 @@ class _Left(ProgressColumn):
 
 
 class Lines:
-    """A `Reporter` that writes a line a minute, and its notes as they come.
-
-    Args:
-        write: takes a line.
-        interval: seconds between two lines.
-    """
+    """A `Reporter` that writes a line every `interval` seconds, and all notes."""
 
     def __init__(self, write: Callable[[str], None], interval: float = INTERVAL):
         self._write, self._interval = write, interval
@@ -293,11 +288,7 @@ def reporter(
 
 
 def _check_log(path: Path) -> None:
-    """Refuse to append to what is no log of this command.
-
-    Raises:
-        StorageError: another file, which stays as it is, or no place for one.
-    """
+    """Refuse to append to what is no log of this command."""
     if not storage.check_place(path):
         return
     first = storage.begins(path).partition("\n")[0]

@@ -29,11 +29,7 @@ def listed() -> Iterator[str]:
 
 
 def described(name: str) -> Iterator[str]:
-    """Lines that describe a preset, or a pattern file.
-
-    Raises:
-        ValueError: there is none of this name.
-    """
+    """Lines that describe a preset, or a pattern file."""
     if name in tasks.hidden_markov.PRESETS:
         return _hidden_markov(name)
     if name in TRAININGS:

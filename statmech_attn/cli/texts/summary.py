@@ -88,11 +88,7 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
 
 
 def content(dataset: xr.Dataset) -> Content:
-    """Tables and sentences of the main result of any kind of file.
-
-    Args:
-        dataset: a result.
-    """
+    """Tables and sentences of the main result of any kind of file."""
     summary = _summary(dataset)
     needed = _largest_exponents(_printed(dataset, summary))
     if needed.nbytes > AT_ONCE:

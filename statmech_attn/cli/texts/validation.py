@@ -72,13 +72,7 @@ def summary(comparisons: Sequence[Comparison]) -> str:
 
 
 def check_output(path: Path | None, *, overwrite: bool = False) -> None:
-    """Refuse a destination before anything runs; folders on the way are made.
-
-    Raises:
-        ValueError: an unknown format, a file that would be replaced unasked, or one
-            that is no table of reference systems.
-        StorageError: no regular file, or its folder cannot be written.
-    """
+    """Refuse a destination before anything runs; folders on the way are made."""
     if path is None:
         return
     if path.suffix not in WRITERS:

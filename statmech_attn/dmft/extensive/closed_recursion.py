@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from statmech_attn import presentation
 from statmech_attn.dmft.extensive.gaussian import mean_and_slope, product, Rule, rule
 from statmech_attn.dmft.extensive.loaded_network import (
     Cells,
@@ -55,6 +56,7 @@ class Fields(NamedTuple):
     sigma: Float[Array, " n"]
 
 
+@presentation.knows_given
 def closed(problem: LoadedNetwork, start: Means, *, steps: Count) -> Trajectory:
     """Order parameters of an ensemble with Gamma = 0, by quadrature.
 
@@ -111,12 +113,8 @@ def grown(
 ) -> tuple[Order, Fields]:
     """Order parameters of up to `steps` tokens after the start, and their fields.
 
-    Args:
-        problem: with an ensemble that `is_closed`.
-        sites: cells of the sites.
-        steps: tokens for which there is room.
-        quadrature: of two fields.
-        times: of the tokens that attend, 0, 1, ...; the next of the last is drawn.
+    There is room for `steps` tokens; `times` are of those that attend, 0, 1, ...: the
+    next of the last is drawn.
     """
     n, T = steps + 1, temperatures(problem, steps)
 
@@ -148,17 +146,8 @@ def draw(
 ) -> tuple[Fields, Float[Array, " n"], Float[Array, " n"]]:
     """The field after token t, and what the token that it draws has to do with others.
 
-    Args:
-        sites: cells of the sites.
-        quadrature: of two fields.
-        order: with all tokens up to t and what attends from them.
-        fields: after the tokens before t.
-        temperature: 1/beta of every token.
-        t: row of the token.
-
-    Returns:
-        The fields, correlations of the token with those that the fields drew, and its
-        responses.
+    `temperature` is 1/beta of every token. Returns the fields, correlations of the
+    token with those that the fields drew, and its responses.
     """
     time = jnp.arange(len(order.A))
     a, sigma = order.A[t] @ sites.output, _root(order.V[t, t])

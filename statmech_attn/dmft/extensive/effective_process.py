@@ -29,6 +29,7 @@ from annotated_types import Ge, Le
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
+from statmech_attn import presentation
 from statmech_attn.batches import devices
 from statmech_attn.dmft.extensive.closed_recursion import closed
 from statmech_attn.dmft.extensive.loaded_network import (
@@ -74,6 +75,7 @@ class Population(eqx.Module):
     jitter: Float[Array, ""]
 
 
+@presentation.knows_given
 def solve(
     problem: LoadedNetwork,
     start: Means,
@@ -116,24 +118,11 @@ def solve(
 
 
 def trajectory_bytes(problem: LoadedNetwork, steps: int) -> int:
-    """Bytes of the trajectories with which `solve` samples; 0 where it does not.
-
-    Args:
-        problem: of any ensemble.
-        steps: tokens to generate.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> from statmech_attn.dmft import extensive
-        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=2)
-        >>> problem = extensive.loaded_network(
-        ...     net, extensive.cycle(), alpha=0.1, beta=2.0)
-        >>> trajectory_bytes(problem, 10)
-        0
-    """
+    """Bytes of the trajectories with which `solve` samples; 0 where it does not."""
     return 0 if problem.ensemble.is_closed else BYTES * POPULATION * (steps + 1)
 
 
+@presentation.knows_given
 def sampled(
     problem: LoadedNetwork,
     start: Means,

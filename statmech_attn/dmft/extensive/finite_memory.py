@@ -71,11 +71,8 @@ class LoadedMap(eqx.Module):
     ) -> Window:
         """Generate one token.
 
-        Args:
-            state: before the token.
-            parameters: alpha, beta, gamma and epsilon.
-            noise: added to the mean spin of every cell, in standard deviations of a
-                spin; that of N independent spins has the variance 1 / (N share).
+        `noise` is added to the mean spin of every cell, in standard deviations of a
+        spin; that of N independent spins has the variance 1 / (N share).
         """
         newest = len(state.order.A) - 1
         turned = self._turned(state.clock + 1 - newest)

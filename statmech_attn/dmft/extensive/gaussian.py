@@ -69,12 +69,9 @@ class Rule(NamedTuple):
 
 
 def rule(components: int, nodes: int, *, filled_up: bool = True) -> Rule:
-    """The rule with so many Gaussians and so many nodes.
+    """The rule with so many Gaussians (of `MIXTURES`) and nodes over the correlation.
 
-    Args:
-        components: one of `MIXTURES`.
-        nodes: of the integral over the correlation.
-        filled_up: with weights that are zero, so that every rule runs in one program.
+    `filled_up` adds weights of zero, so that every rule runs in one program.
     """
     _, tau, p = (np.array(x) for x in MIXTURES[components])
     x, w = np.polynomial.legendre.leggauss(nodes)
@@ -91,20 +88,8 @@ def mean_and_slope(
 ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
     r"""$\langle \tanh((a + \phi)/T) \rangle$ and its derivative in a.
 
-    Args:
-        a: mean field.
-        temperature: T >= 0.
-        sigma: standard deviation of the noise; not zero where T is.
-
-    Returns:
-        The mean and its derivative.
-
-    Example:
-        >>> import jax
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> mean, slope = mean_and_slope(jnp.array([0.0]), 0.0, 1.0)
-        >>> float(mean[0]), round(float(slope[0]), 12), round((2 / np.pi) ** 0.5, 12)
-        (0.0, 0.797884560803, 0.797884560803)
+    `temperature` T >= 0; `sigma` is the standard deviation of the noise, not zero where
+    T is.
     """
     thermal = sigma < temperature
     safe = jnp.where(thermal, temperature, 1.0)
@@ -129,17 +114,8 @@ def product(
 ) -> Float[Array, "..."]:
     r"""Connected average of $\tanh((a + \phi)/T) \tanh((a' + \phi')/T')$.
 
-    All arguments broadcast.
-
-    Args:
-        rule: of quadrature.
-        a: the two mean fields.
-        temperature: T and T'.
-        sigma: standard deviations of the two noises.
-        covariance: of the two noises.
-
-    Returns:
-        The average less the product of the averages.
+    All arguments broadcast: two mean fields a, a', T and T', the standard deviations of
+    two noises and their covariance.
     """
     shares = rule.p[:, None] * rule.p
     width = [

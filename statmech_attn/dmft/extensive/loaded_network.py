@@ -121,15 +121,8 @@ class Cells(NamedTuple):
 def cells(net: Network, start) -> Cells:
     """Join site classes with the same outputs and start, up to a common sign.
 
-    Args:
-        net: the condensed patterns.
-        start: mean of the first token in every site class, (S,) in [-1, 1].
-
-    Returns:
-        The cells, of which there are 2^(M-1) at most where the start is an output.
-
-    Raises:
-        ValueError: a start of another shape or out of range.
+    `start` is the mean of the first token in every site class, (S,) in [-1, 1].  There
+    are 2^(M-1) cells at most where it is an output.
     """
     start = np.asarray(start, float)
     if start.shape != (net.n_classes,):
@@ -159,19 +152,7 @@ def cells(net: Network, start) -> Cells:
 def require_overlap(net: Network, start) -> None:
     """Refuse a start that condenses on no pattern.
 
-    Args:
-        net: the condensed patterns.
-        start: mean of the first token in every site class.
-
-    Raises:
-        ValueError: there is no overlap.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
-        >>> require_overlap(net, [0.0])
-        Traceback (most recent call last):
-        ValueError: start has no overlap with any condensed pattern.
+    `start` is the mean of the first token in every site class, (S,).
     """
     if not np.any(np.asarray(net.weighted) @ np.asarray(start, float)):
         raise ValueError("start has no overlap with any condensed pattern.")
@@ -180,23 +161,7 @@ def require_overlap(net: Network, start) -> None:
 def check_steps(problem: LoadedNetwork, steps: int, further_bytes: int = 0) -> None:
     """Refuse a number of steps that is none, fits no beta, or takes too much memory.
 
-    Args:
-        problem: whose beta may have one value per step.
-        steps: tokens to generate.
-        further_bytes: that the run takes besides its two-time arrays.
-
-    Raises:
-        ValueError: the number of steps does not fit.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> from statmech_attn.dmft import extensive
-        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
-        >>> problem = extensive.loaded_network(
-        ...     net, extensive.cycle(), alpha=0.1, beta=2.0)
-        >>> check_steps(problem, 0)
-        Traceback (most recent call last):
-        ValueError: steps must be at least 1; got 0.
+    `further_bytes` are taken besides the arrays of two times.
     """
     require_least(1, steps=steps)
     if problem.beta.ndim and problem.beta.size != steps:
@@ -207,15 +172,7 @@ def check_steps(problem: LoadedNetwork, steps: int, further_bytes: int = 0) -> N
 
 
 def two_time_bytes(steps: int) -> int:
-    """Bytes of the arrays of two times that a run takes.
-
-    Args:
-        steps: tokens to generate.
-
-    Example:
-        >>> two_time_bytes(1999)
-        960000000
-    """
+    """Bytes of the arrays of two times of a run that generates so many tokens."""
     return 8 * TWO_TIME_ARRAYS * (steps + 1) ** 2
 
 

@@ -61,12 +61,7 @@ class Moving(eqx.Module):
     terms: int = eqx.field(static=True)
 
     def __call__(self, state: dict, parameters: dict) -> dict:
-        """One step (state, parameters) -> state.
-
-        Args:
-            state: m and S.
-            parameters: alpha, beta and gamma.
-        """
+        """One step of the state {m, S} at parameters alpha, beta and gamma."""
         alpha, gamma = parameters["alpha"], parameters["gamma"]
         m, age, lag = state["m"], np.arange(self.context), np.arange(self.lags + 1)
         older = _at(m, lag + age[:, None]) @ m
@@ -166,6 +161,7 @@ class MovingState(eqx.Module):
         return {"m": self.m, "S": self.S}
 
 
+@presentation.knows_given
 def moving(
     problem: LoadedNetwork,
     *,
@@ -214,18 +210,7 @@ def moving(
 
 
 def check_moving(problem: LoadedNetwork, free: str = "alpha") -> None:
-    """Refuse networks that have no states of moving recall.
-
-    Args:
-        problem: of the ensemble `cycle`, one beta, and no positional code.
-        free: parameter to be continued.
-
-    Raises:
-        ValueError: as for `moving`.
-
-    Example:
-        `check_moving(problem)` returns nothing where `moving(problem)` has equations.
-    """
+    """Refuse networks that have no states of moving recall, for `moving`."""
     check_stationary(problem, free)
     if not problem.ensemble.is_cycle:
         raise ValueError("ensemble: recall moves along the patterns of cycle() alone.")

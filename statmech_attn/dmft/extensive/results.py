@@ -109,12 +109,7 @@ class Trajectory(eqx.Module):
 
 
 def values(problem: LoadedNetwork, order: Order) -> Values:
-    """What a reader needs of the order parameters of one run.
-
-    Args:
-        problem: from which they come.
-        order: complete order parameters.
-    """
+    """What a file holds of the order parameters of one run."""
     net, epsilon = problem.net, problem.epsilon
     time = jnp.arange(len(order.A))
     read = time[:, None] - jnp.arange(net.context)

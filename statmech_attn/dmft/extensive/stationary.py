@@ -66,12 +66,7 @@ class Stationary(eqx.Module):
     at_rest: bool = eqx.field(static=True)
 
     def __call__(self, state: dict, parameters: dict) -> dict:
-        """One step (state, parameters) -> state.
-
-        Args:
-            state: A, S and S_qk.
-            parameters: alpha, beta and gamma.
-        """
+        """One step of the state {A, S, S_qk} at parameters alpha, beta and gamma."""
         if self.at_rest:
             return self._resting(state, parameters)
         C_lags, lag = self.net.context, jnp.arange(self.lags + 1)
@@ -190,6 +185,7 @@ class Capacity(eqx.Module):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
+@presentation.knows_given
 def stationary(
     problem: LoadedNetwork,
     start: Means,
@@ -247,16 +243,7 @@ def stationary(
 
 
 def settle(step, state: dict, parameters: dict) -> dict:
-    """Iterate a map until its state stays.
-
-    Args:
-        step: (state, parameters) -> state.
-        state: at the start.
-        parameters: of the map.
-
-    Raises:
-        NoRetrieval: it does not settle.
-    """
+    """Iterate a map (state, parameters) -> state until its state stays."""
     state, change = _settled(step, state, parameters)
     if not change < SMALLEST_STEP:
         raise NoRetrieval(
@@ -337,16 +324,8 @@ def followed_to_fold(
 ) -> Capacity:
     """Follow a state to the fold where it ends.
 
-    Args:
-        settled: a state with its `problem`.
-        overlap: name of the overlaps in it.
-        within: range of the free parameter; from a quarter to four times its value for
-            None.
-        settings: of the continuation.
-
-    Raises:
-        NoRetrieval: the state has no overlap.
-        RuntimeError: the branch has no fold.
+    `overlap` is the name of the overlaps in the state; `within` is from a quarter to
+    four times the free parameter for None.
     """
     problem = settled.problem
     value = float(problem.parameters[problem.free])
@@ -384,14 +363,7 @@ def noise_multiplier(
 ) -> float:
     """Factor by which noise in the correlations grows in a token, at fixed overlaps.
 
-    Args:
-        problem: the map.
-        state: a fixed point of it.
-        overlap: name of the overlaps in the state.
-        value: of the free parameter there.
-
-    Returns:
-        The largest size of a multiplier; below one the correlations are stable.
+    It is the largest size of a multiplier; below one the correlations are stable.
     """
     fixed, noisy = eqx.partition(state, {name: name == overlap for name in state})
     parameters = {**problem.parameters, problem.free: jnp.asarray(value)}
@@ -408,21 +380,7 @@ def noise_multiplier(
 def chosen_lags(problem: LoadedNetwork, lags: int | None = None) -> int:
     """The largest lag whose effect can be told from that of an infinite one.
 
-    Args:
-        problem: with its context.
-        lags: as given, or None for 8 (C - 1).
-
-    Raises:
-        ValueError: fewer than the window has.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> from statmech_attn.dmft import extensive
-        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=3)
-        >>> problem = extensive.loaded_network(
-        ...     net, extensive.cycle(), alpha=0.1, beta=2.0)
-        >>> chosen_lags(problem)
-        16
+    As given, or 8 (C - 1) for None.
     """
     longest = problem.net.context - 1
     if lags is None:
@@ -435,20 +393,7 @@ def chosen_lags(problem: LoadedNetwork, lags: int | None = None) -> int:
 def check_stationary(
     problem: LoadedNetwork, free: str = "alpha", *, at_rest: bool = False
 ) -> None:
-    """Refuse networks whose stationary states this theory lacks.
-
-    Args:
-        problem: of one beta and without positional code.
-        free: parameter to be continued.
-        at_rest: static spins.
-
-    Raises:
-        ValueError: as for `stationary`.
-
-    Example:
-        `check_stationary(problem)` returns nothing where `stationary(problem, ...)` has
-        equations.
-    """
+    """Refuse networks whose stationary states this theory lacks, for `stationary`."""
     if free not in PARAMETERS:
         raise ValueError(f"free must be one of {', '.join(PARAMETERS)}; got {free!r}.")
     if problem.beta.ndim:

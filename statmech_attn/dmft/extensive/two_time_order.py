@@ -74,15 +74,8 @@ def add_token(
 ) -> Order:
     """Enter token t: its semantic overlaps, and its rows of C and G.
 
-    Nothing changes where t lies behind the last row.
-
-    Args:
-        problem: the network and its ensemble.
-        order: with all tokens before t and what attends from them.
-        t: time of the token.
-        means: semantic overlaps with the condensed patterns.
-        C: correlations with the tokens up to t.
-        G: responses to the fields up to t - 1.
+    Nothing changes where t lies behind the last row.  `C` are its correlations with the
+    tokens up to t, `G` its responses to the fields up to t - 1.
     """
     rho, epsilon = problem.ensemble.correlations, problem.epsilon
     positional = problem.net.positional[t % problem.net.context]
@@ -123,13 +116,7 @@ def add_token(
 
 
 def attend(problem: LoadedNetwork, order: Order, t) -> Order:
-    """Attention of token t, and the noise and self-interaction of the field after it.
-
-    Args:
-        problem: the network and its ensemble.
-        order: with all tokens up to t.
-        t: time of the token.
-    """
+    """Attention of token t, and noise and self-interaction of the field after it."""
     alpha, passed = problem.alpha, 1 - problem.epsilon
     time = jnp.arange(len(order.A))
     logits = problem.gamma * (

@@ -53,15 +53,7 @@ def critical_mode(
     value: float,
     form: NormalForm,
 ) -> CriticalMode:
-    """The mode of a bifurcation of `dmft.strobe`.
-
-    Args:
-        turn: the map of the problem.
-        problem: on whose branch the bifurcation is.
-        x: a point of the cycle.
-        value: of the free parameter.
-        form: the normal form, with the left and the right critical vector.
-    """
+    """The mode of a bifurcation of `dmft.strobe`."""
     net, steps = turn.net, turn.tokens * int(problem.period)
     params = Parameters(**{**problem.parameters, problem.free: jnp.asarray(value)})
     parts = lambda v: jnp.stack([jnp.real(v), jnp.imag(v)])

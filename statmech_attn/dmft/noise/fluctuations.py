@@ -135,29 +135,7 @@ class Noise(NamedTuple):
 def noise_start(
     net: Network, patterns: Patterns, params: Parameters, state: State
 ) -> Noise:
-    """Linear noise before the first token; arguments as in `linear_noise`.
-
-    Args:
-        net: the network, as `network` builds it.
-        patterns: site classes of the network.
-        params: control parameters of any batch shape, as `parameters` makes them.
-        state: attention window and clock.
-
-    Returns:
-        `Noise`: the state with a covariance of zero, for `noise_steps`.
-
-    Raises:
-        ValueError: the network was built from other patterns.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> file = dmft.load("poclopez-pe2")
-        >>> net = dmft.network(file.patterns, context=file.context)
-        >>> params = dmft.parameters(0.5, file.gamma, file.epsilon)
-        >>> start = dmft.from_row(net, params, 0)
-        >>> noise = noise_start(net, file.patterns, params, start)
-        >>> noise, band = noise_steps(net, noise, steps=5)
-    """
+    """The state of `linear_noise` before the first token: a covariance of zero."""
     net.check_patterns(patterns)
     params, state, batch = flattened(params, state)
     size, n = noise_dimension(net, params), math.prod(batch)
@@ -192,18 +170,7 @@ def _in_a_row(params: Parameters, state: State, batch: tuple[int, ...]):
 
 
 def noise_dimension(net: Network, params: Parameters) -> int:
-    """Coordinates of the state whose deviations are followed, (2 C + 1) M (+ S).
-
-    Args:
-        net: the network, as `network` builds it.
-        params: control parameters; those with redrawn have the class means as well.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
-        >>> noise_dimension(net, dmft.parameters(1.4, 127.0, 0.02))
-        27
-    """
+    """Coordinates of the state whose deviations are followed, (2 C + 1) M (+ S)."""
     copied = 0 if params.redrawn is None else net.n_classes
     return (2 * net.context + 1) * net.n_patterns + copied
 
@@ -214,26 +181,8 @@ def noise_steps(
 ) -> tuple[Noise, NoiseBand]:
     """Continue linear noise for some steps; the band has the batch (n,).
 
-    Args:
-        net: the network, as `network` builds it.
-        noise: covariance and derivatives carried along, as `noise_start` makes them.
-        steps: number of tokens.
-        covariance: return the joint covariance as well.
-
-    Returns:
-        The noise to go on with, and the band of these steps.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> file = dmft.load("poclopez-pe2")
-        >>> net = dmft.network(file.patterns, context=file.context)
-        >>> params = dmft.parameters(0.5, file.gamma, file.epsilon)
-        >>> start = dmft.from_row(net, params, 0)
-        >>> noise = noise_start(net, file.patterns, params, start)
-        >>> noise, band = noise_steps(net, noise, steps=5)
-        >>> noise, band = noise_steps(net, noise, steps=5)  # the next five
-        >>> band.std.A.shape
-        (5, 3, 1)
+    With `covariance` the band has the joint covariance as well. Returns the noise to go
+    on with, and the band of these steps.
     """
     lane = partial(_one_lane, net, noise.fractions, steps, covariance)
     carried = ((-1, -1, -1, None, None, -1), -1, -1)  # one clock for all points
@@ -274,9 +223,8 @@ def _one_lane(net, fractions, steps, covariance, params, fields, factor, log_sca
 def _push(net, fractions, params, state: State, factor, log_scale):
     """Move the factor one step and add the noise of the new token.
 
-    Returns:
-        The next state, the columns (d, d + S) of its deviations, and those
-        (5M + C, d + S) of the observables and the scores.
+    Returns the next state, the columns (d, d + S) of its deviations, and those (5M + C,
+    d + S) of the observables and the scores.
     """
     spins = jnp.where(fractions > 0, fractions, jnp.inf)  # an empty class has no noise
     width = jnp.sqrt(spin_variance(net, params, state) / spins)
@@ -299,15 +247,9 @@ def _push(net, fractions, params, state: State, factor, log_scale):
 def beside(net: Network, params: Parameters, state: State, width):
     """The step of states beside an orbit, to be differentiated.
 
-    Args:
-        net: the network, as `network` builds it.
-        params: control parameters, without a batch.
-        state: on the orbit.
-        width: of the noise, (S,) or one number.
-
-    Returns:
-        A function of `coordinates` and of noise (S,) on the class means in units of
-        its width: coordinates (d,), observables and scores (5M + C,), the state after.
+    `width` of the noise is (S,) or one number. Returns a function of `coordinates` and
+    of noise (S,) on the class means in units of its width: coordinates (d,),
+    observables and scores (5M + C,), the state after.
     """
 
     def move(coordinates_before, noise):

@@ -94,20 +94,12 @@ def match_attractors(
 
 
 def scanned(dataset: xr.Dataset) -> str:
-    """Name of the parameter along which a file has its attractors.
-
-    Args:
-        dataset: of kind `basins`.
-    """
+    """Name of the parameter along which a `basins` file has its attractors."""
     return str(dataset["count"].dims[0])
 
 
 def sets_of(dataset: xr.Dataset) -> list[list[np.ndarray]]:
-    """Points (points, d) of the attractors of every value of the parameter.
-
-    Args:
-        dataset: of kind `basins`.
-    """
+    """Points (points, d) of all attractors of every value in a `basins` file."""
     points = dataset.points.transpose(scanned(dataset), "slot", "point", ...).values
     number, present = dataset.n_points.values, (dataset["count"] > 0).sum("slot").values
     return [
@@ -130,13 +122,8 @@ def arrival(
     """The set on which an orbit ended; -1: on none of them.
 
     All stored points of a cycle are points of the one it is, whose period it has; there
-    may be fewer of them than the cycle has.
-
-    Args:
-        orbits: as `settle` returns them.
-        lane: number of the orbit.
-        sets: points of each, (points, d).
-        periods: of the sets, at least as many, in steps; 0 where they do not recur.
+    may be fewer of them than the cycle has.  `sets` are (points, d) each; `periods` of
+    these are in steps, 0 where they do not recur, and may be followed by others.
     """
     if orbits.kind[lane] in (GONE, UNSETTLED) or not sets:
         return -1

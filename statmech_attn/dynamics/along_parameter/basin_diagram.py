@@ -294,11 +294,7 @@ class BasinDiagram(Points):
         )
 
     def _variables(self) -> Variables:
-        """Table of the file's variables, with parameters called by their names.
-
-        Raises:
-            ValueError: a parameter with the name of another variable.
-        """
+        """Table of the file's variables, with parameters called by their names."""
         rows = self.grid.labels
         names = {row.name for row in rows}
         used = names.intersection(row.name for row in basin_variables(()))

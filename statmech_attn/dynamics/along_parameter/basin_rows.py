@@ -24,9 +24,7 @@ BLANK = {  # where a value has fewer attractors; NaN in others
 def columns_of(of_values: list[Attractors], points: int) -> Arrays:
     """What is known of every attractor, those of all values one after the other.
 
-    Args:
-        of_values: attractors of each value.
-        points: number of points of an attractor that are kept.
+    Of an attractor `points` points are kept.
     """
     pooled = lambda read: np.concatenate([np.asarray(read(x)) for x in of_values])
     distinct = pooled(lambda x: x.orbits.distinct[x.leader])
@@ -55,10 +53,7 @@ def _some_points(attractors: Attractors, count: int) -> np.ndarray:
 def rows_of(columns: Arrays, of_values: list[Attractors], drive_period: int) -> Arrays:
     """Arrays with a row for each value; slots without an attractor are blank.
 
-    Args:
-        columns: of every attractor, those of all values one after the other.
-        of_values: attractors of each value, and their orbits.
-        drive_period: of the system, steps.
+    `drive_period` is in steps.
     """
     ends = np.cumsum([len(x.counts) for x in of_values])[:-1]
     slots = len(of_values[0].label)

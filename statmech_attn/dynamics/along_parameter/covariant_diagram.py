@@ -41,19 +41,7 @@ OF_VALUE = ("covariant_exponent", "smallest_angle", "tangency_exponent", "split"
 def covariant_diagram_variables(
     parameters: Iterable[Variable], unit: str = STEP
 ) -> Variables:
-    """Labels of the variables of a file.
-
-    Args:
-        parameters: their labels.
-        unit: of time.
-
-    Returns:
-        `Variables`, as `CovariantDiagram` has them.
-
-    Example:
-        >>> covariant_diagram_variables([]).attributes("angle_quantile")["units"]
-        'rad'
-    """
+    """Labels of the variables of a `CovariantDiagram` file; `unit` is that of time."""
     rows = (
         *(
             row.over(row.dims, " ".join(row.endings[1:]), group="", value="", error="")

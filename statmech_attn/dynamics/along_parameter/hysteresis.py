@@ -133,11 +133,7 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
 
 
 def _swept_parameter(up: xr.Dataset, down: xr.Dataset) -> str:
-    """Name of the one parameter along which both are scans with phases.
-
-    Raises:
-        ValueError: in one line.
-    """
+    """Name of the one parameter along which both are scans with phases."""
     for scan in (up, down):
         if not {"strobe", "phase", "period"} <= set(scan):
             raise ValueError(
@@ -176,11 +172,7 @@ def _row(stored: xr.DataArray) -> Variable:
 
 
 def _check_alike(up: xr.Dataset, down: xr.Dataset, axis: str) -> None:
-    """Refuse scans that are not the two sweeps of one attractor.
-
-    Raises:
-        ValueError: in one line.
-    """
+    """Refuse scans that are not the two sweeps of one attractor."""
     if _whose(up) != _whose(down):
         raise ValueError("the two files are of different networks or systems.")
     names = {axis} | {

@@ -142,18 +142,7 @@ def intervals(
 
 
 def sets_differ(distance, scatter: float, size: float, recurs: bool) -> bool:
-    """Whether two sets at this distance are different attractors.
-
-    Args:
-        distance: between the two sets.
-        scatter: within the sets.
-        size: of the sets.
-        recurs: whether the orbits recur.
-
-    Example:
-        >>> sets_differ(0.1, scatter=0.01, size=1.0, recurs=False)
-        True
-    """
+    """Whether two sets of this distance, scatter and size are different attractors."""
     return bool(distance > (10 * CLOSE * (1 + size) if recurs else SCATTERS * scatter))
 
 

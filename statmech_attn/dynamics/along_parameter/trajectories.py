@@ -58,12 +58,7 @@ ROWS = (  # files have the scanned parameter as the first dimension
 
 
 def trajectory_variables(*parameters: Variable, unit: str = STEP) -> Variables:
-    """Labels of the variables of a file.
-
-    Args:
-        parameters: their labels.
-        unit: of time.
-    """
+    """Labels of the variables of a file; `unit` is that of time."""
     rows = (row.in_steps(unit) for row in ROWS)
     return Variables(*rows, *parameters, attributes=("system",))
 

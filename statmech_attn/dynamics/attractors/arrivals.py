@@ -38,15 +38,7 @@ class Targets(NamedTuple):
 
     @classmethod
     def of(cls, attractors: Attractors, search: Search) -> "Targets":
-        """Those of the attractors that orbits do not leave.
-
-        Args:
-            attractors: as `find_attractors` finds them.
-            search: how they were found.
-
-        Raises:
-            ValueError: orbits leave all of them.
-        """
+        """Those of the attractors that orbits do not leave."""
         stays = ~attractors.transient
         if attractors.stability is not None:
             stays &= attractors.stability != UNSTABLE
@@ -68,11 +60,7 @@ class Targets(NamedTuple):
         )
 
     def nearest(self, seen: Float[Array, "d lanes"]) -> Int[Array, " lanes"]:
-        """The set whose neighbourhood each orbit is in; -1: of none, -2: it diverged.
-
-        Args:
-            seen: what is observed of the orbits.
-        """
+        """The set whose neighbourhood each orbit is in; -1: in none, -2: diverged."""
         points = jnp.asarray(self.points)
 
         def nearer(i, least):
@@ -88,9 +76,5 @@ class Targets(NamedTuple):
 
 
 def steps_of_look(system: System) -> int:
-    """Steps between two looks.
-
-    Args:
-        system: that is followed.
-    """
+    """Steps between two looks at the orbits of a system."""
     return -(-LOOK // system.drive_period) * system.drive_period

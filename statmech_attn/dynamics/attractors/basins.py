@@ -236,6 +236,7 @@ def find_attractors(
     return attractors._replace(stability=_stability(attractors, beside, sets))
 
 
+@presentation.knows_given
 def distinguish(orbits: Orbits) -> Attractors:
     """Group orbits by the attractor on which they ended.
 
@@ -358,6 +359,7 @@ def _was_left(orbits: Orbits, leader: int) -> bool:
     )
 
 
+@presentation.knows_given
 def arrival_rate(attractors: Attractors, resolution: Count = 1) -> EscapeRate:
     """Rate at which the transients before attractors end.
 

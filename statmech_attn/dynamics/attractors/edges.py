@@ -297,11 +297,7 @@ class _Sides:
         self._labels = jax.jit(self._arrived)
 
     def between(self, first: PyTree, second: PyTree) -> PyTree:
-        """Both states, on the last axis.
-
-        Raises:
-            ValueError: their clocks differ, or they are no finite states of the system.
-        """
+        """Both states, on the last axis."""
         both = [start_of_each(x, None, np.zeros(1, int)) for x in (first, second)]
         if describe(both[0]) != describe(both[1]):
             raise ValueError(
@@ -445,11 +441,7 @@ def _period(states: np.ndarray, multiple: int, tolerance: float) -> int:
 
 
 def _different(labels: np.ndarray, horizon: int) -> tuple[int, int]:
-    """The labels of both sides.
-
-    Raises:
-        ValueError: they are one, or one of them is none.
-    """
+    """The labels of both sides of an edge, which must differ."""
     first, second = map(int, labels)
     if first == second or NOT_SETTLED in (first, second):
         raise ValueError(

@@ -41,17 +41,7 @@ def set_distance(a: Points, b: Points) -> float:
 
 
 def directed_distance(a: Points, b: Points) -> float:
-    """Mean distance from the points of a to their nearest points of b.
-
-    Args:
-        a: points of a set, (n, d).
-        b: points of another set, (m, d).
-
-    Example:
-        >>> import numpy as np
-        >>> directed_distance(np.array([[0.0]]), np.array([[1.0], [3.0]]))
-        1.0
-    """
+    """Mean distance from the points of a (n, d) to their nearest points of b (m, d)."""
     return float(np.mean(KDTree(b).query(a)[0]))
 
 

@@ -92,11 +92,7 @@ ROWS = (
 
 
 def plane_variables(unit: str = STEP) -> Variables:
-    """Labels of the variables of a file.
-
-    Args:
-        unit: of time.
-    """
+    """Labels of the variables of a file; `unit` is that of time."""
     return Variables(*(row.in_steps(unit) for row in ROWS))
 
 

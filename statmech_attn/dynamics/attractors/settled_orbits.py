@@ -169,6 +169,7 @@ def settle(
     return follow_with(follower, starts, parameters, tick)
 
 
+@presentation.knows_given
 def follow_with(
     follower: Follower,
     starts: PyTree,

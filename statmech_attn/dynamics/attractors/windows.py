@@ -41,11 +41,7 @@ class Averages(NamedTuple):
     high: Any  # (4, d, n)
 
     def take(self, lanes: np.ndarray) -> "Averages":
-        """The averages of some orbits.
-
-        Args:
-            lanes: numbers of the orbits.
-        """
+        """The averages of some orbits."""
         return Averages(*(x[..., lanes] for x in self))
 
 
@@ -67,16 +63,7 @@ class Place(NamedTuple):
 
 
 def place_of(number: int, looks: int) -> Place:
-    """Place of a look, of so many up to the horizon, in its window.
-
-    Args:
-        number: of the look, from 0.
-        looks: up to the horizon.
-
-    Example:
-        >>> [place_of(k, 7).looks for k in range(7)]
-        [1, 1, 2, 2, 3, 3, 3]
-    """
+    """Place of look `number`, from 0, of so many up to the horizon, in its window."""
     if not number:
         return Place(0, 1)
     begin = 1 << (number.bit_length() - 1)
@@ -88,10 +75,8 @@ def witnesses(
 ) -> tuple[Bool[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
     """Whether averages over the halves agree, and ranges of the quarters.
 
-    Args:
-        averages: of a window.
-        digits: to which averages over the halves of one look agree, over the range.
-        looks: length of the window.
+    The halves of one look agree to so many `digits` of the range; `looks` is the length
+    of the window.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         means = averages.sums / averages.mass[:, None]
@@ -107,13 +92,9 @@ def witnesses(
 def sample(points: np.ndarray, lanes, record, place: Place, even=False) -> None:
     """Keep a few points of a look, so that its window leaves as many as fit.
 
-    Args:
-        points: of all orbits, (n, points, d); NaN where there is none yet.
-        lanes: numbers of the orbits that were looked at.
-        record: of the look, (R, d, lanes).
-        place: of the look.
-        even: whether points of successive looks are as far apart as those of one; by
-            default the first and the last of a look are among them.
+    `points` are of all orbits, (n, points, d), NaN where there is none yet; `record` is
+    the look (R, d, lanes) of the orbits `lanes`.  With `even`, points of successive
+    looks are as far apart as those of one; else its first and last are among them.
     """
     room = points.shape[1]
     per_look, every = max(room // place.looks, 1), -(-place.looks // room)
@@ -128,12 +109,7 @@ def sample(points: np.ndarray, lanes, record, place: Place, even=False) -> None:
 
 
 def last_pieces(points: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:
-    """The last two of so many equal parts of the points (P, d) that were sampled.
-
-    Args:
-        points: as `sample` fills them for one orbit.
-        parts: into which they are cut.
-    """
+    """The last two of so many equal parts of the points (P, d) of one orbit."""
     points = points[np.isfinite(points).all(axis=1)]
     size = len(points) // parts
     return points[-2 * size : -size], points[-size:]
@@ -151,14 +127,7 @@ class Windows:
         )
 
     def add(self, lanes, part: Averages, record, place: Place) -> None:
-        """Add a look of some orbits to their window.
-
-        Args:
-            lanes: numbers of the orbits.
-            part: of the window, over this look.
-            record: of the look, (R, d, lanes).
-            place: of the look.
-        """
+        """Add a look of some orbits, (R, d, lanes), to their window."""
         total = self.total
         if place.before == 0:
             for x, empty in zip(total, (0.0, 0.0, np.inf, -np.inf), strict=True):
@@ -175,12 +144,7 @@ class Windows:
         sample(self.points, lanes, record, place, even=True)
 
     def ended(self, lanes, looks: int):
-        """Whether the whole windows of some orbits are regular, and those before were.
-
-        Args:
-            lanes: numbers of the orbits.
-            looks: length of the window.
-        """
+        """Whether whole windows of some orbits are regular, and those before were."""
         smooth, steady = witnesses(self.total.take(lanes), self.digits, looks)
         before, now = self.is_regular[lanes], smooth & steady
         self.is_regular[lanes] = now

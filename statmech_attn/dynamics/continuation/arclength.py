@@ -475,21 +475,7 @@ def place_on_step(a: Point, b: Point, u, scales) -> float | None:
 
 
 def interpolate(a: Point, b: Point, fraction: float) -> Float[np.ndarray, " n+1"]:
-    """Cubic Hermite interpolation of the curve between two of its points.
-
-    Args:
-        a: a point of the curve.
-        b: the next point.
-        fraction: of the way from a to b.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> circle = lambda u: jnp.array([u @ u - 1])
-        >>> first, second = list(follow(circle, jnp.array([1.0, 0.0])))[:2]
-        >>> halfway = interpolate(first, second, 0.5)
-        >>> bool(abs(halfway @ halfway - 1) < 1e-3)
-        True
-    """
+    """Point at a fraction of the way from a to b, by cubic Hermite interpolation."""
     s, length = fraction, b.arclength - a.arclength
     return (
         (1 + 2 * s) * (1 - s) ** 2 * a.u

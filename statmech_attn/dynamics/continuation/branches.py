@@ -310,11 +310,7 @@ def follow_cycle(
 
 
 def require_start(within: Interval, value: float) -> None:
-    """Refuse a range that is empty or that a branch does not start in.
-
-    Raises:
-        ValueError: in one line.
-    """
+    """Refuse a range that is empty or that a branch does not start in."""
     if not in_range(value, *within) or not within[0] < within[1]:
         raise ValueError(
             "within must be (low, high) with low < high, and hold the value where the "

@@ -91,6 +91,7 @@ class Cycle(eqx.Module):
         return self.converged and bool(np.all(np.abs(self.multipliers) < 1))
 
 
+@presentation.knows_given
 def find_cycle(
     problem: Problem, x: PyTree, value: float, settings: Settings | None = None
 ) -> Cycle:

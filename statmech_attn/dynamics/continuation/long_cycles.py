@@ -115,6 +115,7 @@ class LongCycle(eqx.Module):
         return self.converged and bool(np.all(self.log_moduli < 0))
 
 
+@presentation.knows_given
 def find_long_cycle(
     problem: Problem,
     orbit: PyTree,

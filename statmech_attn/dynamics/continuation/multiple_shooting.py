@@ -59,10 +59,8 @@ class Orbit(eqx.Module):
 def _eliminate(blocks, values: Float[Array, "k d"], turn_of_ends: float = 1.0):
     """The equations after the points have been taken out, and how they were.
 
-    Args:
-        blocks: derivatives (k, d, d + 1).
-        values: right-hand sides.
-        turn_of_ends: x_k / x_0, 1 or -1.
+    `blocks` are derivatives (k, d, d + 1), `values` right-hand sides; `turn_of_ends` is
+    x_k / x_0, 1 or -1.
     """
     d = blocks.shape[1]
     unit, none = jnp.eye(d), jnp.zeros((d, d))
@@ -89,8 +87,7 @@ def _eliminate(blocks, values: Float[Array, "k d"], turn_of_ends: float = 1.0):
 def _solve(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
     """A solution of the linearised equations, their kernel, and its orientation.
 
-    Returns:
-        both (k d + 1,), and the sign of det (DG; kernel).
+    Returns two arrays (k d + 1,) and the sign of det (DG; kernel).
     """
     d = blocks.shape[1]
     reduced, (triangles, turned, signs) = _eliminate(blocks, values)
@@ -120,9 +117,7 @@ def _solve(blocks: Float[Array, "k d d+1"], values: Float[Array, "k d"]):
 def determinant(blocks: Float[Array, "k d d+1"], multiplier: float) -> Float[Array, ""]:
     """det (A - multiplier) of the product A of all A_i, but for a positive factor.
 
-    Args:
-        blocks: derivatives at the points; products of them are not formed.
-        multiplier: 1 or -1.
+    `multiplier` is 1 or -1; products of the blocks are not formed.
     """
     reduced, taken = _eliminate(blocks, jnp.zeros(blocks.shape[:2]), multiplier)
     d = blocks.shape[1]
@@ -165,12 +160,7 @@ class CriticalOrbit(eqx.Module):
     multiplier: float = eqx.field(static=True)
 
     def next(self, x, values):
-        """The state one step later at both parameters.
-
-        Args:
-            x: coordinates, (d,).
-            values: of the free parameter and of the second one.
-        """
+        """The state (d,) one step after x (d,) at both parameters, (free, second)."""
         names = self.problem.free, self.second
         parameters = {**self.problem.parameters, **dict(zip(names, values))}
         return self.problem.iterate(x, parameters, 1)
@@ -228,12 +218,8 @@ def correct_critical(
 ) -> Correction:
     """`arclength.correct` for a critical cycle in two parameters.
 
-    Args:
-        residual: `CriticalOrbit` with units of length.
-        guess: point to begin from, in these units.
-        row: direction that is held.
-        tolerance: of the last correction.
-        max_iterations: largest number of Newton steps.
+    `guess` is in the units of length of `residual`; `row` is the direction that is
+    held.
     """
     orbit: Any = residual.residual
     scales, d = residual.scales, orbit.shift.size
@@ -299,12 +285,8 @@ def correct_orbit(
 ) -> Correction:
     """`arclength.correct` for all points of a cycle; `jacobian` are its `blocks`.
 
-    Args:
-        residual: `Orbit` with units of length, one for all coordinates of points.
-        guess: point to begin from, in these units.
-        row: direction that is held.
-        tolerance: of the last correction.
-        max_iterations: largest number of Newton steps.
+    `guess` is in the units of length of `residual`, one for all coordinates of points;
+    `row` is the direction that is held.
     """
     orbit: Any = residual.residual
     scales = residual.scales

@@ -99,9 +99,7 @@ def fill(grid: Grid, index: Int[np.ndarray, "points d"], values) -> np.ndarray:
 
     Points that were not computed take the value of the next computed point of a coarser
     level.  Labels filled in this way are those of the whole cell around a point.
-
-    Args:
-        values: (points, ...) in the order of `index`.
+    `values` are (points, ...) in the order of `index`.
     """
     values = np.asarray(values)
     level = grid.level_of(index)

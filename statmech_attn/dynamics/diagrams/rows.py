@@ -188,8 +188,7 @@ def whole(axes: Axes) -> Places:
 def computed(grid: Grid, finest: Axes, index: np.ndarray) -> Places:
     """Computed points of a refined grid: a line, or a list of points.
 
-    Args:
-        index: of the points on the finest grid, in the order of their rows.
+    `index` has their places on the finest grid, in the order of their rows.
     """
     order = np.lexsort(index.T[::-1])
     index = index[order]

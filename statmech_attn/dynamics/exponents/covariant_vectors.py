@@ -280,16 +280,7 @@ def covariant_vectors(
 def vectors_of(
     map: TangentSystem, state: PyTree, exponents: int | None, split: int | None
 ) -> int:
-    """Number of vectors: as asked for, or one for every exponent that can be finite.
-
-    Args:
-        map: system with its parameters.
-        state: on an orbit.
-        exponents, split: as `covariant_vectors` takes them.
-
-    Raises:
-        ValueError: a number out of range.
-    """
+    """Number of vectors: as asked for, or one for every exponent that can be finite."""
     most = frame_size(map, state, None)
     require_like(shape_of_step(map.step, state), state)
     finite = finite_exponents(map, state)

@@ -355,10 +355,8 @@ def _errors(logs, upper, across, outside) -> np.ndarray:
 
     A span that leans by c out of itself couples the two sides by c u, u the entries of
     U between them; eigenvalues of ratio r move by c u / (1 - r), or by the root of c u
-    where they are equal.
-
-    Args:
-        outside: (n, dim, k'), what the new frame has beyond the span of the old one.
+    where they are equal.  `outside` (n, dim, k') is what the new frame has beyond the
+    span of the old one.
     """
     running = lambda sum_up, x, axis: np.flip(sum_up(np.flip(x, axis), axis), axis)
     last = np.zeros((len(logs), 1))

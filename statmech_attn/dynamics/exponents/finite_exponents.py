@@ -53,12 +53,8 @@ class Cell(NamedTuple):
 def finite_exponents(system: TangentSystem, state: PyTree) -> int | None:
     """How many exponents can be finite: as the system says, or as its program tells.
 
-    Args:
-        system: map with its tangent dynamics.
-        state: of one point, or of many on the last axis of a map of many.
-
-    Returns:
-        The rank of many steps or a bound above it; None where nothing is known.
+    `state` is of one point, or of many on the last axis of a map of many. Returns the
+    rank of many steps or a bound above it; None where nothing is known.
     """
     if system.rank is not None:
         lost = system.rank < 0

@@ -119,6 +119,7 @@ class FiniteTimeExponents(eqx.Module):
         """Standard error of the average, of windows that do not remember another."""
         return error_of_mean(self.values)
 
+    @presentation.knows_given
     @of_each
     def merged(self, turns: int) -> "FiniteTimeExponents":
         """The same orbit cut into windows `turns` times as long.
@@ -194,15 +195,7 @@ class FiniteTimeExponents(eqx.Module):
 
 
 def error_of_mean(values: Float[Array, "count *rest"]) -> Float[Array, "*rest"]:
-    """Standard error of the mean of independent numbers, not below its rounding.
-
-    Args:
-        values: with the numbers on the first axis.
-
-    Example:
-        >>> error_of_mean(jnp.array([1.0, 3.0])).tolist()
-        1.0
-    """
+    """Standard error of the mean of independent numbers, not below its rounding."""
     count = values.shape[0]
     error = jnp.sqrt(jnp.var(values, axis=0, ddof=1) / count)
     floor = rounding(jnp.mean(values, axis=0), count)

@@ -47,10 +47,8 @@ def zeros(
 ) -> Bool[Array, "k *batch"]:
     """Which exponents are zero: below `zero` by size, and not known to differ from it.
 
-    Args:
-        spectrum: averages over a window and its halves.
-        zero: largest size of an exponent that counts as zero, nats per step.
-        sigmas: errors beyond which an exponent differs from zero, however small it is.
+    `zero` is in nats per step; an exponent beyond `sigmas` of its errors differs from
+    zero, however small it is.
     """
     values = averages(spectrum)
     small = jnp.all(jnp.abs(values) <= zero, axis=0)

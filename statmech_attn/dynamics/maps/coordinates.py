@@ -52,13 +52,7 @@ class Coordinates(eqx.Module):
 
 
 def advance(system: System, params: PyTree, state: PyTree, steps: int) -> PyTree:
-    """States of many points so many steps later.
-
-    Args:
-        system: the map.
-        params, state: of the points, on the last axis.
-        steps: number of steps.
-    """
+    """States of many points, on the last axis, so many steps later."""
     return _advanced(system, params, state, jnp.asarray(steps))
 
 

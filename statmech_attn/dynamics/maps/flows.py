@@ -18,6 +18,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PyTree
 
+from statmech_attn import presentation
 from statmech_attn.batches import add_up
 from statmech_attn.dynamics.exponents.lyapunov import (
     BLOCKS,
@@ -125,6 +126,7 @@ def driven_flow(
     return System(step, unit="period of the drive", flow=driven)
 
 
+@presentation.knows_given
 def flow_spectrum(
     field: Callable[..., Float[Array, " d"]],
     state: Float[Array, " d"],
@@ -178,6 +180,7 @@ def flow_spectrum(
     return per_unit_time(spectrum, interval)
 
 
+@presentation.knows_given
 def per_unit_time(spectrum: Spectrum, interval: Positive) -> Spectrum:
     """The spectrum of a map over `interval`, in nats per unit time of its flow.
 
@@ -230,14 +233,8 @@ def solver_step(field, t, x, parameters, h) -> Float[Array, " d"]:
 
     Its stages are written out: in a loop over them, as diffrax has it for any method,
     every stage adds up all others, and of a few coordinates a step took 18 times as
-    long (docs/theory/indicators.md, section 1).
-
-    Args:
-        field: of (time, state, parameters).
-        t: time before the step.
-        x: state before it.
-        parameters: of the field.
-        h: length of the step.
+    long (docs/theory/indicators.md, section 1).  `field` is a function of (time, state,
+    parameters).
     """
     slopes: list[Array] = []
     weighted = lambda row: add_up(a * k for a, k in zip(row, slopes) if a)

@@ -59,23 +59,9 @@ def label_observables(
     parameters: Mapping[str, tuple[tuple[str, ...], Any]],
     table: Variables,
 ) -> xr.Dataset:
-    """A data set with labels of its observables, and with parameters.
+    """A data set with words, units and symbols of its observables, and with parameters.
 
-    Args:
-        dataset: with or without the dimension `observable`.
-        observables: what is observed, in the order of this dimension.
-        parameters: dimensions and values of those that are not scanned, by name.
-        table: variables of the file.
-
-    Returns:
-        The data set with coordinates `observable_words`, `observable_unit` and
-        `observable_symbol`, and the parameters.
-
-    Example:
-        >>> rows, x = [Variable("x", "", "position", "m", "x")], ("observable", [0.0])
-        >>> labelled = label_observables(xr.Dataset({"x": x}), rows, {}, OBSERVABLES)
-        >>> labelled.observable_words.values.tolist()
-        ['position']
+    `parameters` that are not scanned have dimensions and values, by name.
     """
     words = {
         "observable_words": [row.long_name for row in observables],

@@ -424,6 +424,7 @@ class Returns(eqx.Module):
         """Standard error of the mean time, from 20 blocks."""
         return block_stderr(np.asarray(self.times))
 
+    @presentation.knows_given
     def per_unit_time(self, spectrum: Spectrum) -> Spectrum:
         """A spectrum of the section in nats per unit of time: over the mean time.
 

@@ -49,18 +49,7 @@ def start_of_each(
 ) -> PyTree:
     """The starts of some points, on the last axis; integers in common (a clock) once.
 
-    Args:
-        start: a state, or a function (of JAX): parameters of one point -> its state.
-        params: of the points, on the last axis.
-        numbers: of the points.
-
-    Raises:
-        ValueError: a function that is none of JAX.
-
-    Example:
-        >>> params = {"a": np.array([1.0, 2.0])}
-        >>> start_of_each(lambda p: p["a"] * jnp.ones(3), params, np.arange(2)).shape
-        (3, 2)
+    `start` is a state, or a function of JAX: parameters of one point -> its state.
     """
     shared = lambda x: x.ndim == 0 and not jnp.issubdtype(x.dtype, jnp.inexact)
     if callable(start):
@@ -93,14 +82,9 @@ def side_by_side(
 ) -> tuple[PyTree, PyTree]:
     """Starts on the first axis of every array, and their parameters, as lanes.
 
-    Args:
-        system: the map.
-        starts: states; an array without axes, such as a clock, is shared by all.  A
-            `batched` map has one clock: its whole numbers are shared if they agree.
-        parameters: numbers shared by all, or arrays with one entry for each start.
-
-    Raises:
-        ValueError: arrays of different lengths; in one line.
+    An array without axes, such as a clock, is shared by all.  A `batched` map has one
+    clock: its whole numbers are shared if they agree.  `parameters` are shared numbers,
+    or arrays with one entry for each start.
     """
     starts, parameters = jax.tree.map(np.asarray, (starts, parameters))
     count = _count(system, starts, parameters)
@@ -113,16 +97,7 @@ def side_by_side(
 
 
 def require_states(system: System, starts: PyTree, parameters: PyTree = None) -> None:
-    """Refuse starts that the map does not take, with the shape that it does.
-
-    Args:
-        system: the map.
-        starts: as `side_by_side` takes them.
-        parameters: of these.
-
-    Raises:
-        ValueError: in one line.
-    """
+    """Refuse starts that the map does not take, with the shape that it does."""
     starts, parameters = jax.tree.map(np.asarray, (starts, parameters))
     count = _count(system, starts, parameters)
     try:
@@ -135,13 +110,7 @@ def require_states(system: System, starts: PyTree, parameters: PyTree = None) ->
 
 
 def warn_of_readings(system: System, starts: PyTree, parameters: PyTree) -> None:
-    """Say how starts are read that are few, of many numbers, and fit both ways.
-
-    Args:
-        system: a map, which may take states of any length.
-        starts: as `side_by_side` takes them.
-        parameters: of these.
-    """
+    """Say how starts are read that are few, of many numbers, and fit both ways."""
     shapes = [np.shape(x) for x in jax.tree.leaves(starts) if np.ndim(x)]
     if not shapes or any(len(x) < 2 or x[0] >= x[-1] for x in shapes):
         return
@@ -190,15 +159,7 @@ def _first(x):
 
 
 def one_clock(system: System, starts: PyTree) -> PyTree:
-    """States of a `batched` map with each whole number once, which all starts share.
-
-    Args:
-        system: the map.
-        starts: states, on the first axis.
-
-    Raises:
-        ValueError: starts that differ in one.
-    """
+    """States of a `batched` map with each whole number once, which all starts share."""
 
     def once(x):
         if x.ndim != 1 or not np.issubdtype(x.dtype, np.integer):
@@ -213,12 +174,7 @@ def one_clock(system: System, starts: PyTree) -> PyTree:
 
 
 def shared_by(starts: PyTree, parameters: PyTree) -> PyTree:
-    """Parameters of one point for many starts: arrays are repeated for each.
-
-    Args:
-        starts: states, on the first axis.
-        parameters: of one point.
-    """
+    """Parameters of one point for many starts: arrays are repeated for each."""
     counts = [np.shape(x)[0] for x in jax.tree.leaves(starts) if np.ndim(x)]
     repeat = lambda x: np.broadcast_to(x, (*counts[:1], *np.shape(x)))
     return jax.tree.map(lambda x: repeat(x) if np.ndim(x) else x, parameters)

@@ -269,11 +269,7 @@ class System(eqx.Module):
 
 
 def as_system(system: "Callable[..., PyTree] | System") -> System:
-    """A system, or the one of a plain function.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """A system, or the one of a plain function."""
     if isinstance(system, System):
         return system
     if not callable(system):
@@ -290,11 +286,7 @@ def call(function: Callable, state: PyTree, parameters: PyTree):
 
 
 def shape_of_step(step: Callable, *arguments: PyTree) -> PyTree:
-    """Shapes and types of what a step returns, which is traced and not computed.
-
-    Raises:
-        ValueError: the step cannot be traced; in one line that says what to do.
-    """
+    """Shapes and types of what a step returns, which is traced and not computed."""
     try:
         return jax.eval_shape(step, *arguments)
     except Exception as error:
@@ -329,22 +321,12 @@ def _refusal(kind: str, message: str) -> str:
 
 
 def lane_axes(tree: PyTree) -> PyTree:
-    """Axes of `jax.vmap` for points on the last axis; leaves without axes are shared.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> lane_axes({"x": jnp.zeros((2, 5)), "clock": jnp.array(0)})
-        {'clock': None, 'x': -1}
-    """
+    """Axes of `jax.vmap`: the last of every array; leaves without axes are shared."""
     return jax.tree.map(lambda x: -1 if jnp.ndim(x) else None, tree)
 
 
 def count_of(tree: PyTree) -> int:
-    """Number of points, the same on the last axis of all arrays of a tree.
-
-    Raises:
-        ValueError: no array, or last axes of different lengths.
-    """
+    """Number of points, the same on the last axis of all arrays of a tree."""
     lengths = {jnp.shape(x)[-1] for x in jax.tree.leaves(tree) if jnp.ndim(x)}
     if len(lengths) != 1 or not min(lengths):
         raise ValueError(
@@ -523,11 +505,7 @@ class SideBySide(TangentSystem):
 
 
 def require_like(after: PyTree, before: PyTree, name: str = "step") -> None:
-    """Refuse what is not of the structure, shapes and types of a state.
-
-    Raises:
-        ValueError: in one line.
-    """
+    """Refuse what is not of the structure, shapes and types of a state."""
     if _form(after) != _form(before):
         raise ValueError(
             f"{name} must return a state like the one it takes; "
@@ -556,12 +534,8 @@ def advance(system: TangentSystem, state: PyTree, steps: Int[Array, ""]) -> PyTr
 def leading_axes(*parts: tuple[Array, tuple[int, ...]]) -> int:
     """Axes that `jax.vmap` has put before those that a result was made with.
 
-    Args:
-        parts: arrays of the result, each with the lengths of its first axes when it
-            was made.
-
-    Raises:
-        ValueError: arrays that do not have these axes.
+    `parts` are arrays of the result, each with the lengths of its first axes when it
+    was made.
     """
     for count in range(parts[0][0].ndim):
         if all(x.shape[count : count + len(shape)] == shape for x, shape in parts):

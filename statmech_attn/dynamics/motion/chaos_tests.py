@@ -43,20 +43,11 @@ def recurrence(
 
     The size of an orbit is that of the columns that vary; of all, where none does.
     Only periods up to T/3 are looked for, so that every one is seen for three turns.
-    The error must also be far below what the orbit moves in one `multiple`: a spiral
-    that still closes in returns near itself long before it is at rest.
-
-    Returns:
-        period (0 when there is none) and the largest |x_{t+p} - x_t| relative to the
-        size of the orbit, at the period or at the best candidate.
-
-    Example:
-        >>> import numpy as np
-        >>> x = np.sin(2 * np.pi * np.arange(300.0) / 5)[:, None]
-        >>> period, _ = jax.jit(
-        ...     lambda x: recurrence(x, multiple=1, tolerance=1e-9))(x)
-        >>> int(period)
-        5
+    The error must also be far below what the orbit moves in one `multiple`, and in half
+    the period: a spiral that still closes in returns near itself long before it is at
+    rest, and an orbit that alternates about a cycle does so after two of its periods.
+    Returns the period (0 when there is none) and the largest |x_{t+p} - x_t| relative
+    to the size of the orbit, at the period or at the best candidate.
     """
     length = x.shape[0]
     longest = length // 3
@@ -83,6 +74,8 @@ def recurrence(
 
     errors = jnp.where(candidates < length, jax.vmap(error)(candidates), jnp.inf)
     moves = jnp.max(jnp.abs(x[multiple:] - x[:-multiple])) * scale
+    halved = (candidates // multiple) % 2 == 0
+    moves = jnp.where(halved, jax.vmap(error)(candidates // 2), moves)
     closed = (candidates == multiple) | (errors <= CLOSED * moves)
     recurs = (errors <= tolerance) & closed
     first = jnp.argmax(recurs)

@@ -293,12 +293,8 @@ def _verdict(
 def extended(first, longer, needs_longer, cap, loop=jax.lax.while_loop):
     """What the first window said, then what one of twice the length says, and so on.
 
-    Args:
-        first: result of the first window.
-        longer: (result, doublings) -> result of the window after it.
-        needs_longer: whether a result is undecided.
-        cap: most doublings.
-        loop: the one of JAX, or of the same form.
+    `longer(result, doublings)` is the result of the window after `result`; `cap` is the
+    most doublings; `loop` has the form of `jax.lax.while_loop`.
     """
 
     def go_on(carry):

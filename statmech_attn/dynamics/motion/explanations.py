@@ -201,12 +201,7 @@ def _transient(v: JudgedVerdict) -> str:
 
 
 def why(v: Verdict, source: str) -> str:
-    """Why a phase was given to a point of a file, which has no criteria.
-
-    Args:
-        v: the verdict.
-        source: what the leading exponent was taken from.
-    """
+    """Why a phase was given to a point of a file, which has no criteria."""
     match v.phase:
         case "fixed" | "periodic":
             of = ", of the cycle itself" if source == "cycle" else ""

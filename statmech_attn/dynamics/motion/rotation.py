@@ -70,8 +70,9 @@ class Rotation(eqx.Module):
     Attributes:
         number: turns per step.
         error: largest difference between the window and its halves, or between it and
-            a cycle from which the window cannot tell it, turns per step.  A few per
-            cent of short windows are farther off.
+            a cycle from which the window cannot tell it, turns per step.  Most numbers
+            are two to four times nearer; a few per cent of short windows are farther
+            off.
         result: index into `ROTATION_RESULTS`.
         unit: what a step is.
     """
@@ -273,9 +274,6 @@ def frequency_of(
     [0, 1), positive from the first to the second.  Of others it is the strongest line
     of the spectrum in (0, 1/2], which cannot tell rho from 1 - rho.  The error is found
     as for `rotation_number`.
-
-    Args:
-        series: T points, in the order of time.
     """
     half = series.shape[0] // 2
     line = main_frequency(series)

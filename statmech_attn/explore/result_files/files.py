@@ -39,11 +39,7 @@ class File:
         self.open()
 
     def open(self) -> None:
-        """Open the file, again where it has been replaced.
-
-        Raises:
-            StorageError, ValueError: it cannot be read, in one line.
-        """
+        """Open the file, again where it has been replaced."""
         with self.lock:
             self._opened.close()
             identity = _identity(self.path)
@@ -59,11 +55,7 @@ class File:
             self._opened.close()
 
     def require_there(self) -> None:
-        """Refuse a file that has been replaced or removed since it was opened.
-
-        Raises:
-            Gone: in one line.
-        """
+        """Refuse a file that has been replaced or removed since it was opened."""
         identity = _identity(self.path)
         if identity is None:
             raise Gone(f"{self.path.name} has been removed.")
@@ -115,13 +107,7 @@ class File:
 
 
 def labelled(dataset: xr.Dataset, name: str) -> dict[str, str]:
-    r"""Name, words, symbol and unit of a variable.
-
-    Example:
-        >>> gamma = {"long_name": "of attention", "units": "1", "symbol": r"\gamma"}
-        >>> labelled(xr.Dataset({"gamma": ((), 1.0, gamma)}), "gamma")["symbol"]
-        'γ'
-    """
+    """Name, words, symbol and unit of a variable."""
     attributes = dataset[name].attrs
     unit, symbol = unit_of(attributes), attributes["symbol"]
     return {
@@ -141,23 +127,13 @@ def finite(value: Any) -> float | str | None:
 
 
 def rounded(values: Any) -> list[float | None]:
-    """Numbers of seven digits, as JSON has them; none where one is not finite.
-
-    Example:
-        >>> rounded([1 / 3, float("nan")])
-        [0.3333333, None]
-    """
+    """Numbers of seven digits, as JSON has them; none where one is not finite."""
     numbers = np.asarray(values, float)
     return [float(f"{x:.7g}") if np.isfinite(x) else None for x in numbers]
 
 
 def cell_edges(centres: np.ndarray) -> np.ndarray:
-    """Edges of the cells around values in order, half way between neighbours.
-
-    Example:
-        >>> cell_edges(np.array([0.0, 1.0, 3.0])).tolist()
-        [-0.5, 0.5, 2.0, 4.0]
-    """
+    """Edges of the cells around values in order, half way between neighbours."""
     if len(centres) == 1:
         return centres[0] + np.array([-0.5, 0.5])
     middle = (centres[1:] + centres[:-1]) / 2

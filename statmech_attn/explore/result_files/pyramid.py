@@ -54,11 +54,8 @@ class Pyramid:
     def counts(self, first: int, stop: int, width: int, edges: np.ndarray):
         """Samples of columns of `width` points in cells, (columns, cells).
 
-        Args:
-            first: number of the first point, a multiple of the width.
-            stop: number after the last point.
-            width: points of a column, a power of two.
-            edges: of the cells, in order; a cell holds its lower edge.
+        Points are first to stop - 1, where `first` is a multiple of the width, a power
+        of two; a cell holds its lower edge.
         """
         edges = np.asarray(edges, np.float32)
         samples = self.levels[0]
@@ -78,12 +75,7 @@ class Pyramid:
 
 
 def width_for(first: int, stop: int, columns: int) -> tuple[int, int]:
-    """Points of a column, a power of two, and the first point of the first column.
-
-    Example:
-        >>> width_for(5, 1000, 500)
-        (2, 4)
-    """
+    """Points of a column, a power of two, and the first point of the first column."""
     least = -(-(stop - first) // max(columns, 1))
     width = 1 << (max(least, 1) - 1).bit_length()
     return width, first - first % width
@@ -99,14 +91,9 @@ def pyramid(
 ) -> Pyramid:
     """The pyramid of a scan: in memory where it is small, else from a file.
 
-    Args:
-        points: number of points.
-        samples: of a point.
-        read: rows of points in the order of the parameter.
-        place: file that holds it, written where it is not there yet.
-        source: what identifies the scan; a file of another one, or one without the
-            seal of this user, is written anew.
-        tell: told the share that is done.
+    `read` gives rows of points in the order of the parameter; `source` identifies the
+    scan: a file `place` of another one, or one without the seal of this user, is
+    written anew.
     """
     if points * samples <= IN_MEMORY:
         return Pyramid([np.asarray(read(0, points), np.float32)])
@@ -149,11 +136,7 @@ def _seal(source: str, content: list[hmac.HMAC]) -> str:
 
 
 def _levels(place: Path, points: int, samples: int) -> list[np.ndarray]:
-    """The levels of a file, mapped into memory.
-
-    Raises:
-        ValueError: they have not the shapes of this scan, or are not stored whole.
-    """
+    """The levels of a file, mapped into memory."""
     with h5py.File(place, "r") as file:
         offsets = []
         for level, shape in enumerate(_shapes(points, samples)):

@@ -14,12 +14,7 @@ class Uncomputable(ValueError):
 def study_of(file: File, tree: dict[str, Any], allow_code: bool) -> studies.StudyTable:
     """The study of a file, with the files that it names beside the file.
 
-    Args:
-        tree: of the study, as it is to be computed.
-        allow_code: whether code that it names may run.
-
-    Raises:
-        Uncomputable: why nothing can be computed.
+    `Uncomputable` says why nothing can be computed.
     """
     try:
         study = studies.parse(tree).beside(file.path.parent)

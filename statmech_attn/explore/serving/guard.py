@@ -33,11 +33,8 @@ HEADERS = {
 class Guard:
     """Lets through what comes from the page itself, and adds headers to answers.
 
-    Args:
-        app: what is guarded.
-        token: that every path begins with.
-        port: gives that of the server, once it is known.
-        framed: whether notebooks on this computer may show the page in a cell.
+    `token` begins every path; `port` gives that of the server once it is known;
+    `framed`: notebooks on this computer may show the page in a cell.
     """
 
     def __init__(

@@ -135,12 +135,7 @@ def _values(values: Any) -> np.ndarray:
 
 
 def parts(values: list[np.ndarray], batch: int) -> Iterator[tuple[np.ndarray, ...]]:
-    """Values of every axis, a batch of points at a time, coarse to fine.
-
-    Example:
-        >>> [x.tolist() for (x,) in parts([np.arange(5)], 3)]
-        [[0, 2, 4], [1, 3]]
-    """
+    """Values of every axis, a batch of points at a time, coarse to fine."""
     *rest, last = values
     across = coarse_to_fine(last)
     for outer in coarse_to_fine(np.concatenate(rest)) if rest else [None]:
@@ -150,12 +145,7 @@ def parts(values: list[np.ndarray], batch: int) -> Iterator[tuple[np.ndarray, ..
 
 
 def coarse_to_fine(values: np.ndarray) -> np.ndarray:
-    """Values in an order in which any beginning covers the whole range.
-
-    Example:
-        >>> coarse_to_fine(np.arange(5)).tolist()
-        [0, 4, 2, 1, 3]
-    """
+    """Values in an order in which any beginning covers the whole range."""
     count, order = len(values), [0]
     step = 1 << max(count - 1, 1).bit_length()
     while step:

@@ -52,8 +52,7 @@ def static(name: str) -> tuple[str, str] | None:
 def whole(data: str) -> str:
     """The page in one document, with the data that it shows instead of a server.
 
-    Args:
-        data: of page/source.js, in characters that end no element.
+    `data` is that of page/source.js, in characters that end no element.
     """
     style, script = _read("style.css"), "".join(map(_bare, MODULES))
     policy = POLICY.format(_digest(script), _digest(style))

@@ -43,11 +43,9 @@ PATIENCE = 1.0  # seconds for what is computed or opened to end with the server
 class Server:
     """The application, and everything that it holds.
 
-    Args:
-        paths: of the files.
-        allow_code: whether code that studies of the files name may run.
-        framed: whether notebooks on this computer may show the page in a cell.
-        warm: compile what a click needs before anyone clicks.
+    With `allow_code` code that studies of the files name may run; `framed`: notebooks
+    on this computer may show the page in a cell; `warm`: what a click needs is compiled
+    before.
 
     Attributes:
         token: that every path begins with.

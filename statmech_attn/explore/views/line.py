@@ -124,12 +124,7 @@ class Line:
         return packed({"width": width}, self.reduced(first, stop, width))
 
     def reduced(self, first: int, stop: int, width: int) -> dict[str, np.ndarray]:
-        """Edges, phases and exponents of columns of so many points.
-
-        Args:
-            first: number of the first point.
-            stop: number after the last point.
-        """
+        """Edges, phases and exponents of columns of `width` points, up to stop - 1."""
         part = slice(first, stop)
         arrays = {"edges": self._edges(first, stop, width)}
         if self.has_verdicts:
@@ -245,12 +240,7 @@ class Line:
 
 
 def names_of_starts(dataset: xr.Dataset) -> list[str]:
-    """Names of the starts of a scan: ways of a sweep, or numbers.
-
-    Example:
-        >>> names_of_starts(xr.Dataset(coords={"start": [0, 1, 2]}))
-        ['start 1', 'start 2', 'start 3']
-    """
+    """Names of the starts of a scan: ways of a sweep, or numbers."""
     if is_swept(dataset):
         return ["up", "down"]
     return [f"start {i + 1}" for i in range(dataset.sizes.get("start", 1))]

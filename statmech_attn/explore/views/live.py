@@ -32,12 +32,8 @@ Values = dict[str, float]
 class Live:
     """Points of the study of a file, computed one at a time.
 
-    Args:
-        file: a scan.
-        allow_code: whether code that its study names may run.
-
-    Raises:
-        Uncomputable: why nothing can be computed.
+    With `allow_code` code that its study names may run; `Uncomputable` says why nothing
+    can be computed.
     """
 
     def __init__(self, file: File, *, allow_code: bool = False):
@@ -53,17 +49,12 @@ class Live:
     def tree_of(self, ranges: dict[str, Any]) -> dict[str, Any]:
         """The study of the file at other values of its scanned parameters.
 
-        Args:
-            ranges: numbers, lists or ranges by name.
+        `ranges` are numbers, lists or ranges by name.
         """
         return self.tree | {"parameters": self.tree["parameters"] | ranges}
 
     def checked(self, tree: dict[str, Any]) -> studies.StudyTable:
-        """A study that has been checked, with the files that it names beside the file.
-
-        Raises:
-            ValueError: in one line.
-        """
+        """A study that has been checked; files that it names are beside this file."""
         return studies.parse(tree).beside(self.file.path.parent)
 
     def work(self, study: studies.StudyTable) -> diagrams.GridWork:
@@ -90,11 +81,7 @@ class Live:
     def verdict(self, values: Values, page: int = 0) -> dict[str, Any]:
         """The verdict of a point, computed as in the file, and its section.
 
-        Args:
-            page: who asks; a later question of the same page ends this one.
-
-        Raises:
-            Cancelled: there was one.
+        A later question of the same `page` ends this one: `Cancelled`.
         """
         self._require(values)
         stop = self.questions.begin(page)

@@ -30,12 +30,7 @@ UPWARD, DOWNWARD = "#8A3FE0", "#E69F00"  # of no phase
 
 
 def over(file: File, others: Sequence[ServedFile]) -> list[dict[str, Any]]:
-    """What can be drawn over a scan, a file each.
-
-    Args:
-        file: of the scan.
-        others: files that are open beside it.
-    """
+    """What can be drawn over a scan, a file each."""
     overlays = []
     for other in others:
         make = MAKERS.get(other.file.kind) if other.file else None

@@ -35,16 +35,7 @@ class Limits(NamedTuple):
 
 
 def picture(file: File, name: str, form: str, limits: Limits) -> bytes:
-    """A picture of a file.
-
-    Args:
-        name: of the picture, as `statmech-attn figure --only` takes it; the first one
-            when empty.
-        form: any of `FORMS`.
-
-    Raises:
-        ValueError: no such picture or form, or more than fits into memory.
-    """
+    """A picture of a file in any of `FORMS`; the first one where the name is empty."""
     with file.lock:
         part = _part(file, limits)
         if part.nbytes > LARGEST:
@@ -61,15 +52,7 @@ def picture(file: File, name: str, form: str, limits: Limits) -> bytes:
 
 
 def written(draw: Callable[[], Figure], form: str) -> bytes:
-    """A figure as the content of a file.
-
-    Args:
-        draw: gives the figure; one is drawn at a time.
-        form: any of `FORMS`.
-
-    Raises:
-        ValueError: no such form.
-    """
+    """A figure as the content of a file in any of `FORMS`; one is drawn at a time."""
     if form not in FORMS:
         raise ValueError(f"form should be one of {', '.join(FORMS)}.")
     with DRAWING, mpl.rc_context(plotting.SETTINGS):
@@ -80,11 +63,7 @@ def written(draw: Callable[[], Figure], form: str) -> bytes:
 
 
 def script(file: File, name: str, form: str, limits: Limits) -> str:
-    """The program that draws the same picture.
-
-    Args:
-        name, form: as for `picture`.
-    """
+    """The program that draws the same picture."""
     chosen = _chosen(file.dataset, name)
     lines = [
         "from statmech_attn import plotting, storage",

@@ -80,11 +80,7 @@ class Plane:
         }
 
     def map(self, name: str) -> np.ndarray:
-        """A variable over the plane, (y, x); NaN where a point has no number.
-
-        Raises:
-            ValueError: there is no such variable.
-        """
+        """A variable over the plane, (y, x); NaN where a point has no number."""
         if name not in self.variables:
             raise ValueError(
                 f"variable should be one of {', '.join(self.variables)}; got {name!r}."
@@ -226,11 +222,6 @@ def kaplan_yorke(exponents: np.ndarray, weighted: np.ndarray) -> np.ndarray:
 
     Exponents whose weighted average counts as zero are zero.  NaN where those at hand
     add up to more than zero: more exponents are needed.
-
-    Example:
-        >>> henon = np.array([0.42, -1.62])
-        >>> round(float(kaplan_yorke(henon, henon)), 3)
-        1.259
     """
     values = np.where(np.abs(weighted) <= Criteria.zero, 0.0, exponents)
     values = np.where(np.isnan(values), -np.inf, values)

@@ -16,12 +16,7 @@ IN_MEMORY = 200_000  # points whose verdicts are read at once
 
 
 def verdict(part: xr.Dataset, names: tuple[str, ...]) -> dict[str, Any]:
-    """The verdict of a point, in a sentence and in numbers.
-
-    Args:
-        part: a scan of one point.
-        names: scanned parameters.
-    """
+    """The verdict of a point, in a sentence and in numbers."""
     part = part.drop_vars([n for n in OF_SAMPLES if n in part]).compute()
     values = {name: float(part[name].values.ravel()[0]) for name in names}
     answer: dict[str, Any] = {

@@ -60,11 +60,7 @@ class ServedFile:
                 self.live.warm()
 
     def described(self, open_beside: Sequence["ServedFile"]) -> dict[str, Any]:
-        """What the page needs to know of the file.
-
-        Args:
-            open_beside: files that are open beside it.
-        """
+        """What the page needs to know of the file."""
         answer = {"name": self.path.name, "state": self.state, "done": self.done}
         if self.state != "ready" or self.file is None:
             return answer | {"error": self.error}
@@ -78,12 +74,7 @@ class ServedFile:
         return answer | (self.view.described() if self.view else {})
 
     def require(self) -> File:
-        """The file, which is ready and has not changed.
-
-        Raises:
-            Gone: it has been replaced or removed.
-            ValueError: it is not ready.
-        """
+        """The file, which is ready and has not changed."""
         if self.state != "ready" or self.file is None:
             raise ValueError(f"{self.path.name}: {self.error or 'is being opened'}")
         self.file.require_there()

@@ -51,9 +51,6 @@ class Offer(NamedTuple):
 class Sheet:
     """A file as the panels of its pictures.
 
-    Args:
-        file: of a kind that has pictures.
-
     Attributes:
         others: files that are open beside it.
     """
@@ -70,11 +67,7 @@ class Sheet:
         return sheet
 
     def described(self, keywords: bool = True) -> dict[str, Any]:
-        """What the page needs to know beside what it knows of any file.
-
-        Args:
-            keywords: whether those of pictures can be chosen, beside pages.
-        """
+        """What the page needs to know beside what it knows of any file."""
         return {
             "drawings": [
                 {
@@ -112,13 +105,8 @@ class Sheet:
     ) -> dict[str, Any]:
         """What a picture shows, as `plotting.panels` describes it.
 
-        Args:
-            name: of the picture.
-            chosen: numbers of the values that are chosen, by name.
-            point: what has been computed at other values.
-
-        Raises:
-            ValueError: there is no such picture, choice or value.
+        `chosen` are numbers of values by name; `point` has been computed at other
+        values.
         """
 
         def draw() -> dict[str, Any]:
@@ -136,11 +124,7 @@ class Sheet:
         chosen: Mapping[str, int] = {},
         point: xr.Dataset | None = None,
     ) -> Figure:
-        """A picture, drawn.
-
-        Args:
-            name, chosen, point: as for `panels`.
-        """
+        """A picture, drawn."""
         dataset, picture, possible = self._offer(name)
         values = _chosen(possible, chosen)
         with DRAWING, self._locked():  # in the order of `pictures.written`
@@ -161,12 +145,7 @@ class Sheet:
             return picture.draw(page, **_keywords(picture, values), **beside)
 
     def script(self, name: str, chosen: Mapping[str, int], form: str) -> str:
-        """The program that draws a picture as it is shown.
-
-        Args:
-            name, chosen: as for `panels`.
-            form: of the file that it writes.
-        """
+        """The program that draws a picture as it is shown."""
         dataset, picture, possible = self._offer(name)
         values = _chosen(possible, chosen)
         read = lambda file: f"storage.read({str(file.path.absolute())!r})"
@@ -258,18 +237,8 @@ def joined(stored: xr.Dataset, point: xr.Dataset) -> xr.Dataset:
     """Order parameters of a file with those of a point, at its temperature.
 
     At a temperature that the file does not have, the point is alone, and what was not
-    computed with it is not known.
-
-    Args:
-        stored: over width and temperature.
-        point: of one width and temperature.
-
-    Example:
-        >>> of = {"width": [10.0, 20.0], "temperature": [1.0]}
-        >>> stored = xr.Dataset({"U": (tuple(of), [[1.0], [2.0]])}, of)
-        >>> point = xr.Dataset({"U": 1.5}, {"width": 15.0, "temperature": 1.0})
-        >>> joined(stored, point).U.values.tolist()
-        [1.0, 1.5, 2.0]
+    computed with it is not known.  `stored` is over width and temperature, `point` of
+    one of each.
     """
     width, temperature = float(point.width), float(point.temperature)
     known = np.isclose(np.atleast_1d(stored.temperature.values), temperature).any()

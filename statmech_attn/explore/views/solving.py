@@ -25,12 +25,8 @@ NAMES = ("width", "temperature")
 class Solving:
     """Saddle points of the study of a file, one at a time.
 
-    Args:
-        file: of kind order-parameter.
-        allow_code: whether code that its study names may run.
-
-    Raises:
-        Uncomputable: why nothing can be computed.
+    With `allow_code` code that its study names may run; `Uncomputable` says why nothing
+    can be computed.
     """
 
     def __init__(self, file: File, *, allow_code: bool = False):
@@ -63,13 +59,8 @@ class Solving:
     def solved(self, values: dict[str, float], page: int = 0) -> xr.Dataset:
         """Order parameters, accuracy, evidence and scores at a point.
 
-        Args:
-            values: width and temperature.
-            page: who asks; a later question of the same page ends this one.
-
-        Raises:
-            Cancelled: there was one.
-            ValueError: values that a study would refuse, or no saddle point.
+        `values` are width and temperature; a later question of the same `page` ends
+        this one: `Cancelled`.
         """
         if set(values) != set(NAMES):
             raise ValueError("values should be of width and temperature.")

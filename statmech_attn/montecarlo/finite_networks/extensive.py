@@ -93,6 +93,7 @@ class ExtensiveSimulation(NamedTuple):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
+@presentation.knows_given
 def simulate_extensive(
     problem: extensive.LoadedNetwork,
     patterns: Patterns,

@@ -143,6 +143,7 @@ class Simulation(NamedTuple):
         return jax.tree.map(error, self.spread, self.mean)
 
 
+@presentation.knows_given
 def simulate(
     net: Network,
     patterns: Patterns,

@@ -115,11 +115,7 @@ def sweep_samples(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
 def draw_sweeps(
     axes: Sequence[Axes], dataset: xr.Dataset, colour: str = style.BLACK
 ) -> None:
-    """Samples of the sweep up on one panel and of that down on another, same heights.
-
-    Args:
-        colour: of the samples.
-    """
+    """Samples of the sweep up on one panel and of that down on another, same scale."""
     name = str(dataset.differ.dims[0])
     size = style.dot(dataset.sizes[name], 1.6)
     look: Any = {"ms": size, "mew": 0, "color": colour, "rasterized": True}

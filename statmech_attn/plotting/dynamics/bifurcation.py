@@ -25,11 +25,7 @@ BANDS = "bands: one standard error"
 
 
 def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
-    """The scanned parameters of a file, in the order of its dimensions.
-
-    Raises:
-        ValueError: it is no scan.
-    """
+    """The scanned parameters of a file, in the order of its dimensions."""
     if not (known := [x for x in ("section_count", "phase") if x in dataset]):
         kind = dataset.attrs.get("kind", "another data set")
         raise ValueError(
@@ -287,12 +283,7 @@ def codes_of(dataset: xr.Dataset, variable: str = "phase") -> np.ma.MaskedArray:
 
 
 def power_of_ten(x: float) -> str:
-    """A number as mathematical text, a power of ten where it is one.
-
-    Example:
-        >>> power_of_ten(1e-3)
-        '$10^{-3}$'
-    """
+    """A number as mathematical text, a power of ten where it is one."""
     exponent = np.log10(x)
     if np.isclose(exponent, round(exponent)):
         return f"$10^{{{round(exponent)}}}$"

@@ -292,13 +292,7 @@ def bifurcation_curves(
 def curve_parts(curve: xr.Dataset, kind: str, across: str, up: str):
     """A curve in the plane, NaN in the part that is drawn in the other way.
 
-    Args:
-        curve: one of a continuation.
-        kind: of its bifurcations.
-        across, up: the parameters.
-
-    Returns:
-        Values across, values up where it is supercritical or a fold, and elsewhere.
+    Returns values across, values up where it is supercritical or a fold, and elsewhere.
     """
     points = curve[f"curve_{across}"].values, curve[f"curve_{up}"].values
     coefficient = _filled(curve.curve_coefficient.values)
@@ -430,11 +424,7 @@ def _along(axis: Axes, dataset: xr.Dataset, name: str, second: str) -> None:
 
 
 def _panels(turns: bool) -> list[Axes]:
-    """The plane on the left, panels over the second parameter on the right.
-
-    Args:
-        turns: whether there is one of rotation numbers.
-    """
+    """The plane on the left, panels over the second parameter on the right."""
     figure = style.figure(style.DOUBLE, 3.4)
     grid = figure.add_gridspec(1 + turns, 2, width_ratios=[1.3, 1.0])
     plane = figure.add_subplot(grid[:, 0])

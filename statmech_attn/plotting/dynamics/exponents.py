@@ -89,8 +89,7 @@ def draw_pieces(
 ) -> None:
     """A line with its band, not drawn across jumps; dots where a piece is a point.
 
-    Args:
-        jump: (n - 1) whether there is one between a point and the next.
+    `jump` (n - 1,) says whether there is one between a point and the next.
     """
     after = np.flatnonzero(jump) + 1
     x, y, error = (np.insert(v, after, np.nan) for v in (x, y, error))
@@ -117,13 +116,7 @@ def dashes(i: int):
 
 
 def isolated(y) -> np.ndarray:
-    """Finite values without a finite neighbour, through which no line goes.
-
-    Example:
-        >>> import numpy as np
-        >>> isolated(np.array([1.0, np.nan, 2.0, 3.0])).tolist()
-        [True, False, False, False]
-    """
+    """Finite values without a finite neighbour, through which no line goes."""
     finite = np.pad(np.isfinite(y), 1)
     return finite[1:-1] & ~finite[:-2] & ~finite[2:]
 
@@ -151,12 +144,7 @@ def entries(values) -> list[Line2D]:
 
 
 def symbols(group) -> str:
-    r"""Symbols of exponents, counted from 0, as mathematical text.
-
-    Example:
-        >>> symbols([4, 5, 6])
-        '\\lambda_{5},\\dots,\\lambda_{7}'
-    """
+    """Symbols of exponents, counted from 0, as mathematical text."""
     names = [rf"\lambda_{{{i + 1}}}" for i in group]
     return ",".join(names) if len(names) < 3 else rf"{names[0]},\dots,{names[-1]}"
 
@@ -201,12 +189,7 @@ def _ticks(axis: Axes, theta: float, depth: float) -> None:
 
 
 def round_up(x: float) -> float:
-    """The next of 1, 2 and 5 times a power of ten; 0.01 for nothing.
-
-    Example:
-        >>> round_up(0.13), round_up(0.2)
-        (0.2, 0.2)
-    """
+    """The next of 1, 2 and 5 times a power of ten; 0.01 for nothing."""
     if x <= 0:
         return 0.01
     power = 10.0 ** np.floor(np.log10(x))

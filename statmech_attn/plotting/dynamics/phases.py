@@ -288,11 +288,7 @@ def _check_alike(dataset: xr.Dataset, curves: xr.Dataset, names: tuple[str, str]
 
 
 def _on_plane(dataset: xr.Dataset, x: str, y: str) -> xr.Dataset:
-    """The first start on a full grid, in order of both parameters.
-
-    Raises:
-        ValueError: a scan without phases.
-    """
+    """The first start on a full grid, in order of both parameters."""
     if "phase" not in dataset:
         raise ValueError(
             "a phase diagram needs phases; the scan has none (exponents = 0)."

@@ -85,11 +85,7 @@ def _within(continuation: xr.Dataset, scan: xr.Dataset) -> xr.Dataset:
 
 
 def ways(scan: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
-    """The sweeps up and down of a file with two starts.
-
-    Raises:
-        ValueError: another number of starts.
-    """
+    """The sweeps up and down of a file with two starts."""
     if scan.sizes.get("start", 1) != 2:
         raise ValueError(
             "this picture needs two starts, followed upward and downward; "

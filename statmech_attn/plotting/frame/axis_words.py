@@ -49,23 +49,13 @@ def shown(dataset: xr.Dataset, samples: str = "strobe") -> str:
 
 
 def worded(words: str, sign: str, units: str) -> str:
-    """Words, symbol and unit of an axis.
-
-    Example:
-        >>> worded("driving", "F", "mV"), worded("rate a", "a", "1")
-        ('driving $F$ (mV)', 'rate $a$')
-    """
+    """Words, symbol and unit of an axis."""
     named = "" if words == sign else words.removesuffix(f" {sign}") + " "
     return f"{named}{symbol(sign)}" + ("" if units == "1" else f" ({units})")
 
 
 def symbol(text: str) -> str:
-    """A letter, with an index where it has one, as mathematical text.
-
-    Example:
-        >>> symbol("a"), symbol("x_12"), symbol("dissipation")
-        ('$a$', '$x_{12}$', 'dissipation')
-    """
+    """A letter, with an index where it has one, as mathematical text."""
     letter = re.fullmatch(r"([^\W_])(?:_(\w+))?", text)
     if letter is None:
         return text

@@ -102,11 +102,7 @@ def _table(dataset: xr.Dataset) -> Sequence[Picture]:
 
 
 def of_modules(kind: str, modules: str) -> list[Picture]:
-    """Pictures of a kind that some modules of this package draw.
-
-    Args:
-        modules: their names, in the order of the pictures.
-    """
+    """Pictures of a kind that some modules of this package draw."""
     paths = [f"statmech_attn.plotting.{module}" for module in modules.split()]
     for path in paths:
         importlib.import_module(path)

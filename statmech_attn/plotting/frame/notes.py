@@ -23,13 +23,7 @@ SIZES = {"n_train": "P", "n_test": r"P_\mathrm{test}"}
 
 
 def network(dataset: xr.Dataset) -> str:
-    r"""The network and its parameters that have one value, as far as they are known.
-
-    Example:
-        >>> import xarray as xr
-        >>> network(xr.Dataset(coords={"gamma": 127.017}, attrs={"context": 4}))
-        '$C = 4$, $\\gamma = 127.02$'
-    """
+    """The network and its parameters that have one value, as far as they are known."""
     table = _table(dataset)
     words = []
     name = table.get("patterns")
@@ -73,22 +67,12 @@ def fixed(dataset: xr.Dataset) -> list[str]:
 
 
 def number(value: Any) -> str:
-    """A number as mathematical text.
-
-    Example:
-        >>> number(127.0174), number(np.inf)
-        ('127.02', '\\\\infty')
-    """
+    """A number as mathematical text."""
     return r"\infty" if np.isposinf(float(value)) else f"{float(value):.5g}"
 
 
 def joined(*words: str) -> str:
-    """Small print of several parts, of which some may be empty.
-
-    Example:
-        >>> joined("100 runs", "", "$C = 4$")
-        '100 runs; $C = 4$'
-    """
+    """Small print of several parts, of which some may be empty."""
     return "; ".join(filter(None, words))
 
 

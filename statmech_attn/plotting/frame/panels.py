@@ -258,12 +258,7 @@ def _of_axes(axis: Axes) -> list[Mark]:
 
 
 def tell(artist: Artist, words: str) -> None:
-    """Say more of an artist than its place, where a page shows it.
-
-    Args:
-        artist: that has been drawn.
-        words: what is said of it, a part of a sentence.
-    """
+    """Say more of an artist than its place, where a page shows it."""
     _TOLD[artist] = words
 
 

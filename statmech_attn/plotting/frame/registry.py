@@ -43,11 +43,7 @@ def points(dataset: xr.Dataset) -> Pages:
 
 
 def pages_of(dataset: xr.Dataset, name: str, per_page: int = PER_PAGE) -> Pages:
-    """Values of a parameter that fit on a page; a suffix when there are several pages.
-
-    Args:
-        name: of the dimension.
-    """
+    """Values of a parameter that fit on each page; a suffix when there are several."""
     count = dataset.sizes[name]
     for page, first in enumerate(range(0, count, per_page), start=1):
         suffix = f"_{page}" if count > per_page else ""
@@ -116,9 +112,7 @@ def picture(
 ) -> Callable[[Drawing], Drawing]:
     """Register a drawing function as a picture of kinds of file.
 
-    Args:
-        name: see `Picture`, as of the others.
-        of: kinds of file.
+    `of` are the kinds; the rest are fields of `Picture`.
     """
 
     def register(draw: Drawing) -> Drawing:

@@ -88,16 +88,9 @@ class Sheet(NamedTuple):
 
 
 def in_lines(words: str, letters: float) -> str:
-    """Words broken after commas and semicolons, but not within formulas.
+    """A line broken after commas and semicolons, but not within formulas.
 
-    Args:
-        words: one line.
-        letters: that a line has room for.
-
-    Example:
-        >>> print(in_lines("100 runs, $P = 8, 9$, network a", 20))
-        100 runs, $P = 8, 9$,
-        network a
+    There is room for so many `letters`.
     """
     lines = [""]
     for part in re.split(r"(?<=[,;]) (?=(?:[^$]*\$[^$]*\$)*[^$]*$)", words):
@@ -121,19 +114,7 @@ def in_order(axis: Axes) -> list[tuple[str, Any]]:
 
 
 def sheet(axes: PanelAxes, count: int, make: Callable[[], Sequence[Axes]]) -> Sheet:
-    """PanelAxes axes, or those of a new figure.
-
-    Args:
-        count: of the panels.
-        make: the axes of a new figure.
-
-    Raises:
-        ValueError: another number of axes is given.
-
-    Example:
-        >>> sheet(None, 2, lambda: grid(3.4, 2.0, 1, 2)).whole
-        True
-    """
+    """The axes that are given, so many, or those that `make` gives in a new figure."""
     if axes is None:
         return Sheet(list(make()), True)
     panels = [axes] if isinstance(axes, Axes) else list(np.ravel(np.asarray(axes)))
@@ -157,9 +138,7 @@ def grid(
 ) -> list[Axes]:
     """Panels of a new figure, row by row; those beyond the count are left out.
 
-    Args:
-        width, height: of the figure, in inches.
-        options: of `Figure.subplots`.
+    Width and height are in inches; `options` are those of `Figure.subplots`.
     """
     figure = style.figure(width, height)
     axes = figure.subplots(rows, columns, squeeze=False, **options).ravel().tolist()

@@ -141,12 +141,7 @@ def figure(width: float, height: float) -> Figure:
 
 
 def overlap(name: str, pattern: int) -> str:
-    """Symbol of an observable of one pattern, counted from 1.
-
-    Example:
-        >>> overlap("A", 3)
-        '$A_{3}$'
-    """
+    """Symbol of an observable of one pattern, counted from 1."""
     symbol = OVERLAPS.get(name, name)
     base, caret, upper = symbol.partition("^")
     return f"${base}_{{{pattern}}}{caret}{upper}$"
@@ -232,8 +227,7 @@ def with_errors(image: AxesImage, errors: np.ndarray) -> None:
 def floors(axis: Axes, values) -> None:
     """A line across each bar of a head: the score where f does not read the head.
 
-    Args:
-        values: of the heads, whose bars stand at 0, 1, 2, ...
+    The bars of `values` stand at 0, 1, 2 and so on.
     """
     places = np.arange(len(values))
     axis.hlines(values, places - 0.38, places + 0.38, color=BLACK, lw=1, label="floor")
@@ -247,32 +241,17 @@ def log_ticks(axis: Axis) -> None:
 
 
 def dot(count: int, least: float) -> float:
-    """Size of a dot where so many stand side by side, readable where they are few.
-
-    Example:
-        >>> dot(20, 0.9), dot(1000, 0.9)
-        (4.0, 0.9)
-    """
+    """Size of a dot where so many stand side by side, readable where they are few."""
     return float(np.clip(300 / count, least, 4.0))
 
 
 def is_light(colour: str) -> bool:
-    """Whether black is easier to read on a colour than white.
-
-    Example:
-        >>> is_light(YELLOW), is_light(BLUE)
-        (True, False)
-    """
+    """Whether black is easier to read on a colour than white."""
     return float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114))) > 0.6
 
 
 def cell_edges(centres) -> np.ndarray:
-    """Edges of the cells around sorted values, half way between neighbours.
-
-    Example:
-        >>> cell_edges([0.0, 1.0, 3.0])
-        array([-0.5,  0.5,  2. ,  4. ])
-    """
+    """Edges of the cells around sorted values, half way between neighbours."""
     centres = np.asarray(centres, float)
     if centres.size == 1:
         return centres[0] + np.array([-0.5, 0.5])

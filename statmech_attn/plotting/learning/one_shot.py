@@ -232,11 +232,7 @@ def _samples(
     place: xr.DataArray,
     own_place: xr.DataArray,
 ) -> None:
-    """Points of a posterior, and crosses of the saddle point they belong to.
-
-    Args:
-        place, own_place: of the points, and of the crosses, by width.
-    """
+    """Points of a posterior, and crosses of the saddle point they belong to."""
     method = sampled_by(posterior)
     colour, marker = look(method)
     label = named(method) + _other_size(posterior, theories[0])
@@ -295,14 +291,7 @@ def _descent(axis: Axes, trained: xr.Dataset) -> None:
 def over_trainings(
     values: Sequence[xr.DataArray],
 ) -> tuple[xr.DataArray, xr.DataArray]:
-    """Mean and standard error over trainings; NaN for the error of a single one.
-
-    Example:
-        >>> import xarray as xr
-        >>> mean, error = over_trainings([xr.DataArray(0.6), xr.DataArray(0.8)])
-        >>> float(mean), round(float(error), 3)
-        (0.7, 0.1)
-    """
+    """Mean and standard error over trainings; NaN for the error of a single one."""
     joined = xr.concat(values, "training", coords="minimal", compat="override")
     mean, error = mean_of_known(joined.values)
     return joined[0].copy(data=mean), joined[0].copy(data=error)
@@ -366,14 +355,7 @@ def one_shot_matrices(
 
 
 def over_diagonal(U: np.ndarray) -> np.ndarray:
-    """A matrix over the mean of its diagonal.
-
-    Example:
-        >>> import numpy as np
-        >>> over_diagonal(np.diag([1.0, 3.0]))
-        array([[0.5, 0. ],
-               [0. , 1.5]])
-    """
+    """A matrix over the mean of its diagonal."""
     return U / np.mean(np.diag(U))
 
 
@@ -486,11 +468,7 @@ def chosen_temperature(theory: xr.Dataset, width: float) -> float:
 
 
 def smallest_width(theory: xr.Dataset) -> float:
-    """The smallest width at which a temperature could be chosen.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The smallest width at which a temperature could be chosen."""
     known = theory.chosen_temperature.sel(choice="validation").notnull()
     if not known.any():
         raise ValueError(

@@ -479,12 +479,7 @@ def _against_n(axis: Axes, dataset: xr.Dataset, values: xr.DataArray, colours) -
 
 
 def scientific(n: float) -> str:
-    """A number as mathematical text with a power of ten.
-
-    Example:
-        >>> scientific(3_000_000), scientific(600)
-        ('3 \\\\times 10^{6}', '600')
-    """
+    """A number as mathematical text with a power of ten."""
     if n < 10_000:
         return f"{n:g}"
     exponent = int(np.floor(np.log10(n)))

@@ -39,14 +39,7 @@ TWO_TIMES = {
 
 
 def flat(dataset: xr.Dataset) -> xr.Dataset:
-    """All points of a file along one dimension, `point`.
-
-    Example:
-        >>> data = xr.Dataset({"A": (("alpha", "beta"), np.zeros((2, 3)))})
-        >>> data = data.assign_coords(alpha=[0.1, 0.2], beta=[1.0, 2.0, 3.0])
-        >>> flat(data).A.dims, flat(data).alpha.values.tolist()
-        (('point',), [0.1, 0.1, 0.1, 0.2, 0.2, 0.2])
-    """
+    """All points of a file along one dimension, `point`."""
     if "point" in dataset.dims:
         return dataset
     scanned = [name for name in SCANNED if name in dataset.dims]

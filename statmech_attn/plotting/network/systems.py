@@ -32,10 +32,8 @@ def trajectories(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """What is observed over the first steps, and its orbit in the plane.
 
     Many observables, such as the sites of a lattice, are a map over step and number.
-    The plane is that of the first two of them; of a single one, of two steps.
-
-    Args:
-        axes: two to draw on for every trajectory, of the steps and of the plane.
+    The plane is that of the first two of them; of a single one, of two steps.  `axes`
+    are two for every trajectory, of the steps and of the plane.
     """
     name = str(dataset.observed.dims[0])
     count = dataset.sizes[name]

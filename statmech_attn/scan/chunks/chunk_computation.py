@@ -33,8 +33,7 @@ def compute(
 ) -> Computed:
     """Compute a chunk; points that raise are marked and leave the others as they are.
 
-    Args:
-        payload: see `Work.payload`; also called for parts of the chunk.
+    `payload` is also called for parts of the chunk.
     """
     clock = time.perf_counter()
     several = chunk.size > work.unit

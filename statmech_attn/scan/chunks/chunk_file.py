@@ -64,15 +64,7 @@ class Stored(NamedTuple):
 
 
 def write(path: Path, stored: Stored, writer: str) -> None:
-    """Write and verify a chunk.
-
-    Args:
-        writer: name of this process, part of the temporary file's name.
-
-    Raises:
-        OSError: the folder cannot be written, the disk is full.
-        StorageError: what was written reads back differently.
-    """
+    """Write and verify a chunk; a temporary file has the name of the `writer`."""
     image = _image(stored)
     temporary = path.with_name(f".{path.name}.{writer}.part")
     try:
@@ -117,16 +109,7 @@ def digest(payload: Any) -> str:
 
 
 def read(path: Path, names: Sequence[str] | None = None) -> Stored:
-    """Read a chunk and verify its checksum.
-
-    Args:
-        names: the arrays that are wanted; all of them when omitted.
-
-    Raises:
-        OSError: it cannot be read.
-        Newer: from a newer version.
-        StorageError: truncated, damaged or foreign.
-    """
+    """Read a chunk, or the arrays of these names, and verify its checksum."""
     inputs.require_regular(path)
     content = path.read_bytes()
     image, trailer = content[:-SEAL_LENGTH], content[-SEAL_LENGTH:]

@@ -369,19 +369,7 @@ def remove(path: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Go on with removals of a chunk folder that were interrupted.
-
-    Args:
-        path: a file or folder.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     Path(folder, ".scan.h5.chunks.0123456789ab.part").mkdir()
-        ...     remove_leftovers(Path(folder, "scan.h5.chunks"))
-        ...     list(Path(folder).iterdir())
-        []
-    """
+    """Go on with removals of a chunk folder that were interrupted."""
     for away in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         _empty(away)
 

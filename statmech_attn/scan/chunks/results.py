@@ -121,11 +121,7 @@ class Results:
         return np.concatenate([self._codes(chunk) for chunk in self._chunks])
 
     def require_numbers(self) -> None:
-        """Refuse results without a single number.
-
-        Raises:
-            ValueError: no point could be computed, and why.
-        """
+        """Refuse results without a single number."""
         if self.failure().all():
             raise self._no_numbers()
 
@@ -184,12 +180,7 @@ def first_round(work: Work) -> int:
 
 
 def covered(spans: Sequence[tuple[float, float]]) -> float:
-    """Length of the union of intervals.
-
-    Example:
-        >>> covered([(0.0, 3.0), (5.0, 6.0), (1.0, 4.0)])
-        5.0
-    """
+    """Length of the union of intervals."""
     total, end = 0.0, -math.inf
     for first, last in sorted(spans):
         total += max(last - max(first, end), 0.0)

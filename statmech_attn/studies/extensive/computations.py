@@ -17,11 +17,7 @@ from statmech_attn.studies.network import models
 
 
 def order_parameters(study: ExtensiveStudy) -> extensive.OrderParameters:
-    """The order parameters that a study of the theory asks for.
-
-    Raises:
-        ValueError: an impossible setting.
-    """
+    """The order parameters that a study of the theory asks for."""
     model, run = models.model(study.network), study.run
     return extensive.OrderParameters(
         model.net,
@@ -33,11 +29,7 @@ def order_parameters(study: ExtensiveStudy) -> extensive.OrderParameters:
 
 
 def samples(study: ExtensiveSimulationStudy) -> montecarlo.ExtensiveSamples:
-    """The networks of N spins that a study asks for.
-
-    Raises:
-        ValueError: an impossible setting.
-    """
+    """The networks of N spins that a study asks for."""
     model, run = models.model(study.network), study.run
     return montecarlo.ExtensiveSamples(
         model.net,
@@ -51,11 +43,7 @@ def samples(study: ExtensiveSimulationStudy) -> montecarlo.ExtensiveSamples:
 
 
 def capacities(study: CapacityStudy) -> extensive.Capacities:
-    """The ends of retrieval that a study asks for.
-
-    Raises:
-        ValueError: an impossible setting.
-    """
+    """The ends of retrieval that a study asks for."""
     model, run = models.model(study.network), study.run
     return extensive.Capacities(
         model.net,
@@ -68,22 +56,14 @@ def capacities(study: CapacityStudy) -> extensive.Capacities:
 
 
 def values(table: Any, model: models.Model) -> dict[str, Any]:
-    """Numbers and axes of the parameters of a study, in the order of its table.
-
-    Raises:
-        ValueError: a value that is missing, or too many points.
-    """
+    """Numbers and axes of the parameters of a study, in the order of its table."""
     grid = models.grid(models.defaults(dict(table), model.file), dict)
     known = grid.fixed | dict(grid.scanned)
     return {name: known[name] for name in dict(table)}
 
 
 def ensemble(spec: EnsembleSpec) -> extensive.Ensemble:
-    """The ensemble of a study.
-
-    Raises:
-        ValueError: correlations that no patterns have.
-    """
+    """The ensemble of a study."""
     if spec.patterns == "correlated":
         return extensive.correlated(**{name: getattr(spec, name) for name in PAIRS})
     return {

@@ -11,22 +11,13 @@ from statmech_attn import inputs, tasks
 
 
 def of_file(path: Path) -> str:
-    """Of the content of a file, which is read again only when it has changed.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Digest of the content of a file, which is read again only when it has changed."""
     about = inputs.require_regular(path)
     return _of_content(path.resolve(), about.st_mtime_ns, about.st_size)
 
 
 def of_values(values: Mapping[str, Any]) -> str:
-    """Of numbers and words by name, in any order.
-
-    Example:
-        >>> of_values({"a": 1, "b": 0.5}) == of_values({"b": 0.5, "a": 1})
-        True
-    """
+    """Digest of numbers and words by name, in any order."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -41,9 +32,7 @@ def image_files(elsewhere: Iterable[str]) -> list[Path]:
     """The image files that are read for a one-shot task.
 
     None without a data folder: a result can be read where its images are not.
-
-    Args:
-        elsewhere: data sets beside Omniglot.
+    `elsewhere` are data sets beside Omniglot.
     """
     try:
         folder = tasks.images.data_folder()

@@ -101,11 +101,7 @@ def parse(tree: dict[str, Any], name: str = "study") -> StudyTable:
 
 
 def model_of(tree: dict[str, Any]) -> type[StudyTable]:
-    """The tables of a study: those of its kind, and of its task where it has a choice.
-
-    Raises:
-        ValueError: there is no such kind or task, in one line.
-    """
+    """The tables of a study: those of its kind, and of its task where it has one."""
     kind, names = tree.get("kind"), kinds.studied()
     if kind is None:
         raise ValueError(f"kind is missing; allowed: {', '.join(names)}.")
@@ -125,11 +121,7 @@ def model_of(tree: dict[str, Any]) -> type[StudyTable]:
 
 
 def of_task(model: type[AnyTask], task: Any) -> type[AnyTask]:
-    """The tables of a study for a task by its name, the first one when it is None.
-
-    Raises:
-        ValueError: there is no such task, in one line.
-    """
+    """The tables of a study for a task by its name, the first one when it is None."""
     names = kinds.TASKS.names()
     rows = kinds.TASKS.named(names[0] if task is None else task)
     if not rows:

@@ -38,12 +38,7 @@ class Refused(ValueError):
 
 
 def split(reference: str) -> tuple[str, str]:
-    """File or module, and the name in it.
-
-    Example:
-        >>> split("my_model.py:step")
-        ('my_model.py', 'step')
-    """
+    """File or module, and the name in it."""
     place, _, name = reference.rpartition(":")
     return place, name
 
@@ -54,12 +49,7 @@ def is_file(place: str) -> bool:
 
 
 def brief(reference: str) -> str:
-    """A reference without the folder of its file.
-
-    Example:
-        >>> brief("/home/me/my_model.py:step")
-        'my_model.py:step'
-    """
+    """A reference without the folder of its file."""
     place, name = split(reference)
     return f"{Path(place).name if is_file(place) else place}:{name}"
 
@@ -73,11 +63,7 @@ def beside(reference: str, folder: Path) -> str:
 
 
 def origin(reference: str) -> Path:
-    """The file of some code, found without running any.
-
-    Raises:
-        ValueError: no such module, or one that is not Python source.
-    """
+    """The file of some code, found without running any."""
     place, _ = split(reference)
     if is_file(place):
         try:
@@ -100,11 +86,7 @@ def origin(reference: str) -> Path:
 
 
 def digests_of(references: Iterable[str]) -> dict[str, str]:
-    """SHA-256 of the files of some code, by name.
-
-    Raises:
-        OSError: one of them cannot be read.
-    """
+    """SHA-256 of the files of some code, by name."""
     contents = {}
     for reference in references:
         place, _ = split(reference)
@@ -114,11 +96,7 @@ def digests_of(references: Iterable[str]) -> dict[str, str]:
 
 
 def require_inside(references: Iterable[str], folder: Path) -> None:
-    """Refuse code that lies outside a folder.
-
-    Raises:
-        ValueError: naming the file.
-    """
+    """Refuse code that lies outside a folder."""
     for reference in references:
         file = origin(reference).resolve()
         if not file.is_relative_to(folder.resolve()):
@@ -129,12 +107,7 @@ def require_inside(references: Iterable[str], folder: Path) -> None:
 
 
 def load(reference: str) -> Any:
-    """What a reference names; runs the code of its file or module.
-
-    Raises:
-        ValueError: the code ends in an error, or has no such name; in one line.
-        OSError: its file cannot be read.
-    """
+    """What a reference names; runs the code of its file or module."""
     place, name = split(reference)
     file = origin(reference)
     digest = digests.of_file(file)
@@ -152,8 +125,7 @@ def load(reference: str) -> Any:
 class Function:
     """A function that a study names, whose errors are one line with its name.
 
-    Args:
-        parameters: names that the study gives values to.
+    `parameters` are names that the study gives values to.
     """
 
     def __init__(
@@ -178,11 +150,7 @@ def _called(refuse: Callable[[BaseException], Refused], function, *arguments) ->
 
 
 def function(reference: str, parameters: Iterable[str] = ()) -> Function:
-    """The function that a reference names.
-
-    Raises:
-        ValueError: as `load`, or it is no function.
-    """
+    """The function that a reference names."""
     named = load(reference)
     if not callable(named):
         raise ValueError(

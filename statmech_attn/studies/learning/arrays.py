@@ -12,10 +12,6 @@ def learning(table: ArraysTask) -> Learning:
 
     Of several test sets, one that is called validation chooses temperatures, beside the
     first one.
-
-    Raises:
-        OSError: there is no such file.
-        ValueError: it lacks an array, or its arrays do not fit.
     """
     how = table.model_dump(exclude={"name", "file", "seed"}, exclude_none=True)
     data = arrays.load(table.file, **how)

@@ -12,11 +12,7 @@ from statmech_attn.tasks import hidden_markov
 
 
 def learning(table: HiddenMarkovTable) -> Learning:
-    """Heads, training and test set, each with a key of its own.
-
-    Raises:
-        ValueError: impossible settings, in one line.
-    """
+    """Heads, training and test set, each with a key of its own."""
     head_key, train_key, test_key = jax.random.split(jax.random.key(table.seed), 3)
     setting = hidden_markov.preset(table.preset, head_key, **table.changes)
 

@@ -12,11 +12,7 @@ from statmech_attn.studies.learning.learning_curve_table import LearningCurveStu
 
 
 def work(study: LearningCurveStudy) -> learning_curves.LearningCurves:
-    """The learning curves that a study asks for.
-
-    Raises:
-        ValueError: impossible settings, in one line.
-    """
+    """The learning curves that a study asks for."""
     run, network = study.run, study.network
     if run.samples:
         posteriors.require_numpyro()

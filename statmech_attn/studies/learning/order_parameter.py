@@ -6,11 +6,7 @@ from statmech_attn.studies.learning.tables import OrderParameterStudy
 
 
 def work(study: OrderParameterStudy) -> saddle_points.SaddlePoints:
-    """The saddle points that a study asks for.
-
-    Raises:
-        ValueError: impossible settings, in one line.
-    """
+    """The saddle points that a study asks for."""
     task, network = tasks.learning(study.task), study.network
     grid, options = tasks.grid(network), study.run.model_dump()
     return saddle_points.SaddlePoints(

@@ -8,11 +8,7 @@ from statmech_attn.studies.learning.tables import PosteriorStudy
 
 
 def work(study: PosteriorStudy) -> posteriors.Posteriors:
-    """The posteriors that a study asks for.
-
-    Raises:
-        ValueError: impossible settings, in one line.
-    """
+    """The posteriors that a study asks for."""
     posteriors.require_numpyro()
     run, network = study.run, study.network
     return posteriors.Posteriors(

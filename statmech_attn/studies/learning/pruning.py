@@ -14,11 +14,7 @@ from statmech_attn.studies.learning.pruning_table import (
 
 
 def work(study: LearnedPruningStudy) -> pruned_networks.PrunedNetworks:
-    """The posterior of a task, whose mean predictor is pruned.
-
-    Raises:
-        ValueError: impossible settings, in one line.
-    """
+    """The posterior of a task, whose mean predictor is pruned."""
     task, key = tasks.learning(study.task), jax.random.key(study.run.seed)
     return pruned_networks.PrunedNetworks(
         key, task, **options(study.network, study.run)

@@ -19,11 +19,7 @@ HELD = 0.2  # share of the training examples that is held out where nothing says
 
 
 def work(study: ModelSelectionStudy) -> selection.ModelSelection:
-    """The model selection that a study asks for.
-
-    Raises:
-        ValueError: impossible settings, in one line.
-    """
+    """The model selection that a study asks for."""
     run, network = study.run, study.network
     grid = tasks.grid(network)
     if run.exact:
@@ -44,12 +40,8 @@ def work(study: ModelSelectionStudy) -> selection.ModelSelection:
 def _parted(key, whole: Learning, share: float | None) -> tuple[Attended, Learning]:
     """Validation examples, and what is learned from; both in the order of the task.
 
-    Args:
-        share: of the training examples that is held out; None for the validation set of
-            the task, or where it has none a fifth.
-
-    Raises:
-        ValueError: none would be left on one side.
+    `share` of the training examples is held out; None: the validation set of the task,
+    or a fifth where it has none.
     """
     if share is None and VALIDATION in whole.sets:
         return whole.sets[VALIDATION], whole._replace(sets={})

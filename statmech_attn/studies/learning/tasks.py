@@ -7,11 +7,7 @@ from statmech_attn.studies.tables import TaskTable
 
 
 def learning(table: TaskTable) -> Learning:
-    """Draw the task of a study.
-
-    Raises:
-        ValueError: impossible settings, in one line.
-    """
+    """Draw the task of a study."""
     (row,) = TASKS.named(table.name)
     return TASKS.part(row, "draw")(table)
 

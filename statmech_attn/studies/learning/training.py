@@ -8,11 +8,7 @@ from statmech_attn.training import networks
 
 
 def work(study: TrainingStudy) -> networks.TrainedNetworks:
-    """The trainings that a study asks for.
-
-    Raises:
-        ValueError: impossible settings, in one line.
-    """
+    """The trainings that a study asks for."""
     run, network = study.run, study.network
     return networks.TrainedNetworks(
         jax.random.key(run.seed),

@@ -42,25 +42,14 @@ VARIABLES = basin_variables(
 
 
 def work(study: BasinsStudy) -> BasinDiagram:
-    """The basins that a study asks for.
-
-    Raises:
-        ValueError: an impossible setting.
-    """
+    """The basins that a study asks for."""
     return diagram(study.run, of_network(study), VARIABLES)
 
 
 def diagram(
     run: SearchRun, studied: StudiedSystem, variables: Variables
 ) -> BasinDiagram:
-    """The attractors of a system along a parameter, and their basins.
-
-    Args:
-        variables: of the file.
-
-    Raises:
-        ValueError: an impossible setting.
-    """
+    """The attractors of a system along a parameter, and their basins."""
     named = "exponents" in run.model_fields_set
     return BasinDiagram(
         studied.system,

@@ -12,11 +12,7 @@ VARIABLES = studied_system.NETWORK
 
 
 def work(study: BifurcationStudy, batch: int | None = None) -> diagrams.GridWork:
-    """The work that a study asks for.
-
-    Args:
-        batch: see `Work`; chosen for this device when omitted.
-    """
+    """The work that a study asks for."""
     studied = studied_system.of_network(study)
     return diagrams.diagram_work(diagram(study.run, studied), batch)
 

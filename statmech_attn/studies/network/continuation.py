@@ -42,11 +42,7 @@ class Source(NamedTuple):
 
 
 def work(study: ContinuationStudy) -> continuation.DiagramPlan:
-    """The bifurcation diagram that a study asks for.
-
-    Raises:
-        ValueError: an impossible setting.
-    """
+    """The bifurcation diagram that a study asks for."""
     return diagram(study, network_source(study))
 
 

@@ -17,11 +17,7 @@ from statmech_attn.studies.tables import chosen
 
 
 def work(study: FiniteSizeStudy) -> FiniteSizes:
-    """The points that a study asks for, around the bifurcation that it finds.
-
-    Raises:
-        ValueError: an impossible setting, or no such bifurcation, in one line.
-    """
+    """The points that a study asks for, around the bifurcation that it finds."""
     source, run = network_source(study), study.run
     model = models.model(study.network)
     return FiniteSizes(

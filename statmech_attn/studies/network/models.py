@@ -26,11 +26,7 @@ class Model(NamedTuple):
 
 
 def check_refined(axes: diagrams.Axes, levels: int) -> None:
-    """Refuse axes that cannot be refined, or not so often.
-
-    Raises:
-        ValueError: naming the key.
-    """
+    """Refuse axes that cannot be refined, or not so often."""
     try:
         size = math.prod(map(len, axes.refined(levels).values))
     except ValueError as error:
@@ -76,11 +72,7 @@ def defaults(parameters: Mapping[str, Any], file: PatternFile | None) -> dict[st
 def axes(
     spec: ParametersSpec, file: PatternFile | None, points: str | None = None
 ) -> diagrams.Axes:
-    """Scanned and fixed parameters; a file's gamma and epsilon fill what is missing.
-
-    Args:
-        points: a file with a list of points.
-    """
+    """Scanned and fixed parameters; a file's gamma and epsilon fill what is missing."""
     values, columns = dict(spec), columns_of(points)
     if unknown := [name for name in columns if name not in values]:
         raise ValueError(
@@ -107,14 +99,8 @@ def grid(
 ) -> diagrams.Axes:
     """Scanned and fixed parameters; the first one is scanned where none is.
 
-    Args:
-        parameters: numbers, lists or ranges by name.
-        make: parameters of the system from arrays by name.
-        columns: parameters of a list of points, which is scanned in their place.
-
-    Raises:
-        ValueError: values that occur twice, more than two scanned parameters, or one
-            beside a list, or too many points.
+    `make` gives the parameters of the system from arrays by name; `columns` are a list
+    of points, which is scanned in place of `parameters`.
     """
     scanned, fixed = {}, {}
     for name, value in parameters.items():

@@ -10,14 +10,7 @@ from statmech_attn.studies.network.tables import MonteCarloStudy
 
 
 def work(study: MonteCarloStudy, batch: int | None = None) -> Simulations:
-    """The simulations that a study asks for.
-
-    Args:
-        batch: see `Work`; chosen for this device when omitted.
-
-    Raises:
-        ValueError: an impossible setting, in one line.
-    """
+    """The simulations that a study asks for."""
     model, options = models.model(study.network), study.run
     axes = models.axes(study.parameters, model.file, study.points)
     axes = axes if axes.columns else models.only_beta(axes, "monte-carlo")

@@ -10,11 +10,7 @@ from statmech_attn.studies.network.tables import ResponseStudy
 
 
 def work(study: ResponseStudy) -> Responses:
-    """The points that a study asks for.
-
-    Raises:
-        ValueError: an impossible setting, in one line.
-    """
+    """The points that a study asks for."""
     model, run = models.model(study.network), study.run
     axes = models.only_beta(models.axes(study.parameters, model.file), "response")
     return Responses(

@@ -80,11 +80,7 @@ class StudiedSystem(NamedTuple):
 
 
 def only_one(axes: diagrams.Axes, kind: str) -> diagrams.Axes:
-    """Refuse two scanned parameters.
-
-    Raises:
-        ValueError: naming the second one.
-    """
+    """Refuse two scanned parameters."""
     if len(axes.names) > 1:
         raise ValueError(
             f"parameters.{axes.names[1]}: a {kind} study scans one parameter; give one "
@@ -94,11 +90,7 @@ def only_one(axes: diagrams.Axes, kind: str) -> diagrams.Axes:
 
 
 def of_network(study: DmftStudy) -> StudiedSystem:
-    """The network of a study.
-
-    Raises:
-        ValueError: an impossible setting, in one line.
-    """
+    """The network of a study."""
     model, options = models.model(study.network), study.run
     net = model.net
     points = study.points if isinstance(study, ListedStudy) else None

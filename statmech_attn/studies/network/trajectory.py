@@ -10,11 +10,7 @@ from statmech_attn.studies.network.tables import TrajectoryStudy
 def work(study: TrajectoryStudy, batch: int | None = None) -> NetworkTrajectories:
     """Trajectories of the network of a study.
 
-    Args:
-        batch: see `Work`; chosen by the study alone when omitted.
-
-    Raises:
-        ValueError: an impossible setting, in one line.
+    `batch` is chosen by the study alone when omitted, not for a device.
     """
     model, options = models.model(study.network), study.run
     axes = models.only_beta(models.axes(study.parameters, model.file), "trajectory")

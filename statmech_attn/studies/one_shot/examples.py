@@ -69,49 +69,27 @@ class Source(NamedTuple):
         return Drawn(train, tests, self.description)
 
     def attended(self, restart: int) -> Learning:
-        """All sets as the heads of a network attend them.
-
-        Raises:
-            ValueError: the network has learned nothing.
-        """
+        """All sets as the heads of a network attend them."""
         if restart not in usable(self.trained.results):
             raise ValueError(f"training {restart} learned nothing that can be pruned.")
         return attended(self.trained.transformers[restart], self.drawn(restart))
 
 
 def source(table: TrainedTask, trained: TrainedNetworks) -> Source:
-    """Read the images.
-
-    Raises:
-        ValueError: images that are missing, or too few for the split.
-    """
+    """Read the images."""
     drawn_from = trained.setting, trained.split, table.elsewhere, trained.turned
     return Source(table, trained, image_sets.read(*drawn_from))
 
 
 def learning(table: RestartTask) -> Learning:
-    """Training and test sets as the heads of one trained network attend them.
-
-    Raises:
-        ValueError: no such network, one that learned nothing, or no images.
-    """
+    """Training and test sets as the heads of one trained network attend them."""
     trained = load_trained(table.trained)
     transformer = network(trained, table.restart, Path(table.trained).name)
     return attended(transformer, source(table, trained).drawn(table.restart))
 
 
 def network(trained: TrainedNetworks, restart: int, name: str) -> Transformer:
-    """A network that has learned something.
-
-    Args:
-        name: of the file, for messages.
-
-    Raises:
-        ValueError: no such network, or one that has learned nothing.
-
-    Example:
-        `network(load_trained("one_shot_training.h5"), 0, "one_shot_training.h5")`
-    """
+    """A network that has learned something."""
     answering = learned(trained, name)
     if restart in answering:
         return trained.transformers[restart]
@@ -125,11 +103,7 @@ def network(trained: TrainedNetworks, restart: int, name: str) -> Transformer:
 
 
 def learned(trained: TrainedNetworks, name: str) -> list[int]:
-    """Numbers of the networks that have learned something.
-
-    Raises:
-        ValueError: there is none; `name` is that of the file.
-    """
+    """Numbers of the networks that have learned something."""
     networks = usable(trained.results)
     if not networks:
         raise ValueError(f"{name}: no network has learned anything.")

@@ -13,11 +13,7 @@ from statmech_attn.training import value_weights
 
 
 def work(study: PruningStudy) -> pruned_networks.PrunedNetworks:
-    """Every network of a trained file, with the examples that its heads attend.
-
-    Raises:
-        ValueError: impossible settings, in one line.
-    """
+    """Every network of a trained file, with the examples that its heads attend."""
     trained, network = load_trained(study.task.trained), study.network
     examples.learned(trained, study.task.trained)
     if study.run.exact:  # before images are read

@@ -10,11 +10,7 @@ from statmech_attn.training import Minibatches, one_shot_networks
 
 
 def work(study: OneShotTrainingStudy) -> one_shot_networks.OneShotNetworks:
-    """The trainings that a study asks for.
-
-    Raises:
-        ValueError: impossible settings, or images that are not there.
-    """
+    """The trainings that a study asks for."""
     task, run = study.task, study.run
     setting = chosen(one_shot.Setting, task)
     return one_shot_networks.OneShotNetworks(

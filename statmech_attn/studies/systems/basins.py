@@ -11,11 +11,7 @@ VARIABLES = basin_variables((), unit=STEP)
 
 
 def work(study: SystemBasinsStudy) -> BasinDiagram:
-    """The basins that a study asks for.
-
-    Raises:
-        ValueError: an impossible setting.
-    """
+    """The basins that a study asks for."""
     studied = of_system(study)
     variables = basin_variables(studied.parameters, unit=studied.system.unit)
     return basins.diagram(study.run, studied, variables)

@@ -7,10 +7,6 @@ from statmech_attn.studies.systems.tables import SystemDiagramStudy
 
 
 def work(study: SystemDiagramStudy, batch: int | None = None) -> diagrams.GridWork:
-    """The work that a study asks for.
-
-    Args:
-        batch: see `Work`; chosen for this device when omitted.
-    """
+    """The work that a study asks for."""
     diagram = bifurcation.diagram(study.run, of_system(study))
     return diagrams.diagram_work(diagram, batch)

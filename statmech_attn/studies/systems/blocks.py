@@ -31,18 +31,7 @@ ACTIVATIONS = {
 def looped(
     spec: SystemSpec, parameters: Sequence[str], shape: tuple[int, ...]
 ) -> dynamics.System:
-    """The system of the weights that a study names; reads arrays, and runs no code.
-
-    Args:
-        spec: with weights.
-        parameters: names of [parameters].
-        shape: of the initial state.
-
-    Raises:
-        OSError: there is no such file.
-        ValueError: weights that are no block, a parameter that it does not have, or
-            a state of another shape, in one line.
-    """
+    """The system of the weights that a study names; reads arrays, and runs no code."""
     for name in parameters:
         if name not in PARAMETERS:
             raise ValueError(

@@ -9,11 +9,7 @@ from statmech_attn.studies.systems.tables import SystemContinuationStudy
 
 
 def work(study: SystemContinuationStudy) -> continuation.DiagramPlan:
-    """The bifurcation diagram that a study asks for.
-
-    Raises:
-        ValueError: an impossible setting.
-    """
+    """The bifurcation diagram that a study asks for."""
     numbers = {n: x for n, x in study.parameters.items() if isinstance(x, float)}
     values = {n: (numbers | study.begin)[n] for n in study.parameters}
     studied = of_system(study, values)

@@ -41,13 +41,7 @@ def of_system(
 ) -> StudiedSystem:
     """The system of a study; runs the code that it names.
 
-    Args:
-        values: of the parameters, numbers, lists or ranges; those of the study when
-            omitted.
-
-    Raises:
-        ValueError: an impossible setting, or a function that is no system, in one
-            line.
+    `values` (numbers, lists or ranges) stand for those of the study.
     """
     values = study.parameters if values is None else values
     points = study.points if isinstance(study, ListedStudy) else None
@@ -148,11 +142,7 @@ def _shape(initial) -> tuple[int, ...]:
 
 
 def _check(spec: SystemSpec, system: System, state: PyTree, params: PyTree) -> None:
-    """Refuse a function that is no map of the state, or leaves the numbers at once.
-
-    Raises:
-        ValueError: with the name of the system.
-    """
+    """Refuse a function that is no map of the state, or leaves the numbers at once."""
     try:
         system.check(state, params)
     except user_code.Refused:
@@ -211,11 +201,7 @@ def _section_words(spec: SectionSpec | None) -> str:
 
 
 def _require_free(names: list[str], variables: Variables) -> None:
-    """Refuse parameters that have the name of another variable of the file.
-
-    Raises:
-        ValueError: naming the key.
-    """
+    """Refuse parameters that have the name of another variable of the file."""
     rows = [row.name for row in variables]
     for name in names:
         if rows.count(name) > 1 or name in RESERVED:

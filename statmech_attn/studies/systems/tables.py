@@ -296,11 +296,7 @@ class SystemStudy(StudyTable, frozen=True):
         return self.model_copy(update={"system": self.system.beside(folder)})
 
     def require_named(self, names: list[str]) -> None:
-        """Refuse labels of what is no parameter and no observable.
-
-        Raises:
-            ValueError: naming the key.
-        """
+        """Refuse labels of what is no parameter and no observable."""
         for name in self.labels:
             if name not in names:
                 near = difflib.get_close_matches(name, names, n=1)

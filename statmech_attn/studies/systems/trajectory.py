@@ -9,11 +9,7 @@ from statmech_attn.studies.systems.tables import SystemTrajectoryStudy
 def work(study: SystemTrajectoryStudy, batch: int | None = None) -> Trajectories:
     """Trajectories of the system of a study.
 
-    Args:
-        batch: see `Work`; chosen by the study alone when omitted.
-
-    Raises:
-        ValueError: an impossible setting, in one line.
+    `batch` is chosen by the study alone when omitted, not for a device.
     """
     studied, options = of_system(study), study.run
     return Trajectories(

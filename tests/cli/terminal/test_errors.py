@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from statmech_attn import dmft, storage, studies
 from statmech_attn.cli import app
 from statmech_attn.cli.terminal.screen import Terminal
-from statmech_attn.reporting import visible
+from statmech_attn.reporting import duration, line_of, moment, visible
 
 
 STUDY = 'kind = "trajectory"\n[parameters]\nbeta = 0.5\n[run]\nsteps = 5\n'
@@ -125,6 +125,13 @@ def test_control_characters_are_written_out():
         "a\\x1b[31m\\u202e\\x85\\udcff\\n"
     )
     assert visible("Jörg β λ₁ ± 1\u00a0m") == "Jörg β λ₁ ± 1\u00a0m"
+
+
+def test_times_and_errors_are_one_line():
+    assert (duration(75), duration(7300)) == ("1 min 15 s", "2 h 2 min")
+    assert moment("2026-11-27T14:06:58.129841+00:00") == "2026-11-27 14:06:58 UTC"
+    said = line_of(ValueError("beta must be >= 0.\nMore of it"))
+    assert said == "beta must be >= 0."
 
 
 def test_tables_and_lines_show_markup_as_text():

@@ -6,6 +6,7 @@ from scipy.special import erf
 
 from statmech_attn import dmft
 from statmech_attn.dmft import extensive
+from statmech_attn.dmft.extensive.stationary import chosen_lags
 
 
 NET = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
@@ -113,3 +114,13 @@ def test_two_tokens_retrieve_where_one_has_lost_the_pattern():
         value = extensive.closed(problem, [1.0], steps=200).value
         last.append(float(value.m_o_se[-1, 0]))
     assert last[0] < 1e-3 and last[1] == pytest.approx(0.863, abs=1e-3)
+
+
+def test_lags_are_those_of_eight_windows():
+    net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=3)
+    assert (
+        chosen_lags(
+            extensive.loaded_network(net, extensive.cycle(), alpha=0.1, beta=2.0)
+        )
+        == 16
+    )

@@ -7,6 +7,7 @@ import pytest
 from statmech_attn import dmft
 from statmech_attn.dmft.noise.fluctuations import (
     linear_noise,
+    noise_dimension,
     noise_start,
     noise_steps,
     predictability_horizon,
@@ -257,3 +258,9 @@ def test_the_spread_of_the_scores_says_where_linear_noise_ends():
     chance = threshold(steps * 3) * np.sqrt(2 / runs)
     error = np.abs(ratios[6_000_000] - 1).max(axis=1)
     assert (error < chance + 2 * np.maximum.accumulate(large) ** 2).all()
+
+
+def test_deviations_have_the_coordinates_of_the_state():
+    """(2 C + 1) M of three patterns and a context of 4."""
+    net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
+    assert noise_dimension(net, dmft.parameters(1.4, 127.0, 0.02)) == 27

@@ -12,9 +12,9 @@ from statmech_attn.dynamics import (
     Search,
     set_distance,
 )
-from statmech_attn.dynamics.along_parameter.sweeps import intervals
+from statmech_attn.dynamics.along_parameter.sweeps import intervals, sets_differ
 from statmech_attn.dynamics.attractors.basins import most_common
-from statmech_attn.dynamics.attractors.matching import resolution
+from statmech_attn.dynamics.attractors.matching import directed_distance, resolution
 
 
 def test_the_distance_of_shifted_and_nested_sets():
@@ -25,6 +25,7 @@ def test_the_distance_of_shifted_and_nested_sets():
     # A part is near the whole, the whole is not near its part.
     assert set_distance(line, line[:1]) == pytest.approx(4.5)
     assert set_distance(line[:1], line) == pytest.approx(4.5)
+    assert directed_distance(line[:1], line[1:4:2]) == 1
     # The third neighbour is at 2 inside, at 3 from an end, at 2 from the one beside it.
     assert resolution(line) == pytest.approx((8 * 2 + 2 * 3) / 10)
 
@@ -74,6 +75,12 @@ def test_a_sweep_goes_on_from_the_last_state_that_did_not_diverge():
     found = hysteresis(step, jnp.array(0.0), [0.2, 0.9, 1.5], search=Search(record=128))
     assert np.isnan(found.distance[2]) and not found.differ.any()
     assert found.down.period[:2].tolist() == found.up.period[:2].tolist() == [2, 1]
+
+
+def test_sets_that_recur_differ_beyond_rounding_others_beyond_their_scatter():
+    assert sets_differ(0.1, scatter=0.01, size=1.0, recurs=False)
+    assert not sets_differ(0.1, scatter=0.1, size=1.0, recurs=False)
+    assert sets_differ(0.1, scatter=0.1, size=1.0, recurs=True)
 
 
 def test_intervals_at_the_ends_are_open():

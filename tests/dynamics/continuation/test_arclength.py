@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from statmech_attn.dynamics.continuation import follow, Settings
+from statmech_attn.dynamics.continuation.arclength import interpolate
 
 
 def circle(u):
@@ -195,3 +196,10 @@ def test_bad_arguments_are_refused_in_one_line(change, message):
         start = change.pop("start", [1.0, 0.0])
         follow(circle, start, settings=settings, **change)
     assert "\n" not in str(caught.value)
+
+
+def test_between_two_points_of_a_circle_the_curve_is_near_it():
+    circle = lambda u: jnp.array([u @ u - 1])
+    first, second = list(follow(circle, jnp.array([1.0, 0.0])))[:2]
+    halfway = interpolate(first, second, 0.5)
+    assert abs(halfway @ halfway - 1) < 1e-3

@@ -22,6 +22,7 @@ from statmech_attn.dynamics import (
     System,
 )
 from statmech_attn.dynamics.maps.starts import start_of_each
+from statmech_attn.dynamics.maps.systems import lane_axes
 
 
 SEARCH = Search(2_000, record=64)
@@ -200,3 +201,10 @@ def test_a_start_that_jax_cannot_trace_is_refused_in_one_line():
     with pytest.raises(ValueError, match="start must be a JAX function") as caught:
         diagram(lambda x, p: p["r"] * x, {"r": [0.1, 0.2]}, start, PLAN)
     assert "\n" not in str(caught.value)
+
+
+def test_leaves_without_axes_are_shared_by_points():
+    assert lane_axes({"x": jnp.zeros((2, 5)), "clock": jnp.array(0)}) == {
+        "x": -1,
+        "clock": None,
+    }

@@ -80,6 +80,15 @@ def test_a_closing_spiral_is_not_yet_periodic():
     assert int(found) == 0
 
 
+def test_an_orbit_that_alternates_about_a_cycle_has_not_twice_its_period():
+    """Period 2 with a multiplier of -0.9976; after 4 steps it is 1e-9 from itself."""
+    t = np.arange(1200)
+    beside, twice = 1e-7 * (-0.9976) ** (t // 2), 1e-3 * (-1.0) ** (t // 2)
+    for off, period in ((beside, 0), (twice, 4), (1e-4 * beside, 2)):
+        found, _ = recurrence(jnp.asarray((-1.0) ** t + off)[:, None])
+        assert int(found) == period
+
+
 @pytest.mark.parametrize("frequency", (0.12345678, chaos_tests.GOLDEN / 2, 0.31))
 def test_main_frequency_is_found_between_the_bins(frequency):
     t = np.arange(1000.0)

@@ -286,3 +286,9 @@ def test_the_published_network_has_period_44(tmp_path):
     assert live.verdict({"beta": 1.2645})["period"] == 44
     file.close()
     assert storage.read(tmp_path / "scan.h5").sel(beta=1.2645).period == 44
+
+
+def test_values_come_coarse_to_fine():
+    assert jobs.coarse_to_fine(np.arange(5)).tolist() == [0, 4, 2, 1, 3]
+    batches = [x.tolist() for (x,) in jobs.parts([np.arange(5)], 3)]
+    assert batches == [[0, 2, 4], [1, 3]]

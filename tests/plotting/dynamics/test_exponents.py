@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from statmech_attn import plotting
 from statmech_attn.plotting.dynamics import exponents
-from statmech_attn.plotting.dynamics.exponents import draw_spectrum, round_up
+from statmech_attn.plotting.dynamics.exponents import draw_spectrum, isolated, round_up
 
 
 BETA = np.linspace(1.0, 2.0, 5)
@@ -106,6 +106,11 @@ def test_running_averages_name_only_exponents_that_have_one(measured):
 @pytest.mark.parametrize("x, expected", [(0.13, 0.2), (0.2, 0.2), (6.0, 10.0)])
 def test_thresholds_are_round_numbers(x, expected):
     assert round_up(x) == pytest.approx(expected)
+
+
+def test_values_without_a_finite_neighbour_are_isolated():
+    y = np.array([1.0, np.nan, 2.0, 3.0])
+    assert isolated(y).tolist() == [True, False, False, False]
 
 
 def test_exponents_of_covariant_vectors_have_the_colours_of_all_exponents(along_angles):

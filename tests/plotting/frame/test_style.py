@@ -9,11 +9,14 @@ import itertools
 import matplotlib as mpl
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from statmech_attn.plotting.dynamics import continuation
-from statmech_attn.plotting.frame import style
+from statmech_attn.plotting.dynamics.bifurcation import power_of_ten
+from statmech_attn.plotting.dynamics.exponents import symbols
+from statmech_attn.plotting.frame import axis_words as labels, notes, sheets, style
 
 
 VISION = {
@@ -85,3 +88,32 @@ def test_what_has_no_colour_of_its_own_takes_those_of_the_palette():
     assert [to_hex(bar.get_facecolor()) for bar in bars] == [
         colour.lower() for colour in style.SERIES
     ]
+
+
+def test_numbers_are_mathematical_text():
+    assert power_of_ten(1e-3) == "$10^{-3}$"
+    assert notes.number(127.0174) == "127.02"
+    assert notes.number(np.inf) == r"\infty"
+
+
+def test_symbols_have_their_indices():
+    assert symbols([4, 5, 6]) == r"\lambda_{5},\dots,\lambda_{7}"
+    signs = [labels.symbol(x) for x in ("a", "x_12", "dissipation")]
+    assert signs == ["$a$", "$x_{12}$", "dissipation"]
+    assert style.overlap("A", 3) == "$A_{3}$"
+    assert labels.worded("driving", "F", "mV") == "driving $F$ (mV)"
+    assert labels.worded("rate a", "a", "1") == "rate $a$"
+
+
+def test_small_print_leaves_out_what_is_empty():
+    assert notes.joined("100 runs", "", "$C = 4$") == "100 runs; $C = 4$"
+    file = xr.Dataset(coords={"gamma": 127.017}, attrs={"context": 4})
+    assert notes.network(file) == r"$C = 4$, $\gamma = 127.02$"
+    lines = sheets.in_lines("100 runs, $P = 8, 9$, network a", 20)
+    assert lines == "100 runs, $P = 8, 9$,\nnetwork a"
+
+
+def test_dots_cells_and_text_on_colours_can_be_read():
+    assert (style.dot(20, 0.9), style.dot(1000, 0.9)) == (4.0, 0.9)
+    assert style.is_light(style.YELLOW) and not style.is_light(style.BLUE)
+    assert style.cell_edges([0.0, 1.0, 3.0]).tolist() == [-0.5, 0.5, 2.0, 4.0]

@@ -354,3 +354,8 @@ def test_the_published_size_is_not_compared_with_itself(theories):
     theory.attrs |= of_network(0, characters=1028, channels=3)
     words = image_words.size_words(theory, 2)
     assert words == "1028 training characters, $P = 40$, $N_0 = 192$, 2 trainings"
+
+
+def test_a_matrix_is_shown_over_the_mean_of_its_diagonal():
+    shown = one_shot.over_diagonal(np.diag([1.0, 3.0]))
+    assert shown.tolist() == [[0.5, 0.0], [0.0, 1.5]]

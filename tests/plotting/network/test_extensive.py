@@ -8,6 +8,7 @@ import xarray as xr
 
 from statmech_attn import plotting, storage
 from statmech_attn.plotting.network import extensive
+from statmech_attn.plotting.network.extensive import flat
 
 
 KEPT = pathlib.Path(__file__).resolve().parents[3] / "paper_figs" / "results"
@@ -150,3 +151,10 @@ def test_many_points_are_spread_over_pages(growing):
     suffixes, parts = zip(*extensive.pages(many), strict=True)
     assert suffixes == ("_1", "_2")
     assert [part.sizes["point"] for part in parts] == [6, 2]
+
+
+def test_points_of_a_file_lie_along_one_dimension():
+    data = xr.Dataset({"A": (("alpha", "beta"), np.zeros((2, 3)))})
+    data = flat(data.assign_coords(alpha=[0.1, 0.2], beta=[1.0, 2.0, 3.0]))
+    assert data.A.dims == ("point",)
+    assert data.alpha.values.tolist() == [0.1, 0.1, 0.1, 0.2, 0.2, 0.2]

@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage, studies
+from statmech_attn.inputs import require_regular
 from statmech_attn.scan import jobs, signals
 from statmech_attn.scan.chunks.folder import Folder, Manifest
 from statmech_attn.scan.engines import local
@@ -208,3 +209,14 @@ def test_a_file_is_read_again_only_when_it_has_changed(tmp_path, monkeypatch):
         for _ in range(3):
             assert digests.of_file(path) == hashlib.sha256(content).hexdigest()
     assert len(read) == 2
+
+
+def test_the_digest_of_values_is_that_of_any_order():
+    assert digests.of_values({"a": 1, "b": 0.5}) == digests.of_values(
+        {"b": 0.5, "a": 1}
+    )
+
+
+def test_a_device_is_no_file_to_read():
+    with pytest.raises(OSError, match="/dev/null: is not a regular file"):
+        require_regular("/dev/null")

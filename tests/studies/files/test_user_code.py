@@ -182,3 +182,8 @@ def test_a_run_changes_nothing_in_the_process(tmp_path, monkeypatch):
     assert warnings.filters == filters and dict(os.environ) == environment
     assert signal.getsignal(signal.SIGINT) == interrupt and not hooks
     assert seen and {*seen, settings()} == {before}
+
+
+def test_a_reference_is_a_file_and_a_name():
+    assert user_code.split("my_model.py:step") == ("my_model.py", "step")
+    assert user_code.brief("/home/me/my_model.py:step") == "my_model.py:step"

@@ -178,9 +178,7 @@ class OrderParameters(TimedPoints):
     def _derivatives(self, number: int, solved: Values) -> dict[str, np.ndarray]:
         """Derivatives by slightly larger and smaller parameters, with the same key.
 
-        Args:
-            number: of the point.
-            solved: its solution, whose shapes NaN have where a parameter is not moved.
+        Where a parameter is not moved they are NaN, in the shapes of `solved`.
         """
         values, step = self.parameters(number), STEP[self.ensemble.is_closed]
         slopes = {

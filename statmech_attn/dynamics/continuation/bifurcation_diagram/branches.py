@@ -208,10 +208,8 @@ def born_at(
     """The branch born at a doubling, to where it ends on one of half its period.
 
     Where the old branch is near, Newton may fall back on it: then the branch is left
-    closer to the doubling, with smaller steps.
-
-    Returns:
-        its problem, its points and a code.
+    closer to the doubling, with smaller steps.  Returns its problem, its points and a
+    code.
     """
     shrink, *closer = shrinks
     shorter = dataclasses.replace(

@@ -54,13 +54,6 @@ def curves_of(
     """Curves of all special points of one parameter that have one in two.
 
     A point that lies on the curve of an earlier one has no curve of its own.
-
-    Args:
-        branches: on which the special points lie.
-        second: name of the second parameter.
-        ranges: of the free parameter and of the second one.
-        settings: step sizes and tolerances.
-        tick: told of every point.
     """
     curves: list[tuple[DiagramCurve, Problem]] = []
     specials = [(branch, special) for branch in branches for special in branch.special]

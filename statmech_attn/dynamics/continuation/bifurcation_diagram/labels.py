@@ -174,9 +174,7 @@ def diagram_variables(
 def dimensions(free: str, second: str) -> dict[str, tuple[str, ...]]:
     """Dimensions of all variables that a file may have, in their order.
 
-    Args:
-        free: parameter in which branches are followed.
-        second: the other parameter of the curves, "" where none are followed.
+    `second` is "" where no curves are followed.
     """
     name = lambda row: row.name.format(free=free, second=second)
     return {name(row): tuple(row.dims.split()) for row in _ROWS}

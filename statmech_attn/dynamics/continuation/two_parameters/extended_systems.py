@@ -113,10 +113,6 @@ def start_of(
 
     The critical vector is the eigenvector of the multiplier that is nearest to 1, to
     -1, or to the unit circle off the real axis.
-
-    Raises:
-        ValueError: an unknown kind or parameter, a state of another size, or a
-            Neimark-Sacker point whose cycle has real multipliers only.
     """
     if kind not in CRITICAL:
         raise ValueError(f"kind must be one of {', '.join(CRITICAL)}; got {kind!r}.")

@@ -39,27 +39,11 @@ def still_transient(
     """Probability that the chaos of each point is a transient that has not ended yet.
 
     A point beside chaos that is not chaotic, or far less so, counts as one orbit that
-    left at the end of its scan.
-
-    Args:
-        verdict: (3, points): the phase, the largest exponent and its error; orbits that
-            left chaos are transients.
-        pairs: (n, 2) neighbours.
-        horizon: (points,) steps of the scan.
-        time: (points,) steps for which the orbits of a point were watched in chaos.
-        departed: (points,) how many of them have left it.
-
-    Returns:
-        (points,) 1 where an orbit has left; NaN where there is no chaos, or where no
-        orbit of all points has left.
-
-    Example:
-        >>> import numpy as np
-        >>> said = np.array([[phases.TRANSIENT, phases.CHAOTIC], [0.1, 0.1], [0, 0]])
-        >>> pairs, time, left = np.array([[0, 1]]), np.array([200, 400]), [2, 0]
-        >>> horizon = np.array([50, 50])
-        >>> still_transient(said, pairs, horizon, time, np.array(left)).round(3)
-        array([1.   , 0.111])
+    left at the end of its scan.  `verdict` is (3, points): the phase, the largest
+    exponent and its error; `pairs` are neighbours (n, 2).  Of every point, (points,):
+    `horizon` and `time` are the steps of the scan and those watched in chaos,
+    `departed` how many orbits have left. Returns (points,): 1 where an orbit has left,
+    NaN where there is no chaos or no orbit of all points has left.
     """
     alike, below, _ = beside(verdict, pairs)
     ended = departed > 0
@@ -82,16 +66,8 @@ def still_transient(
 def left_late(time: np.ndarray, departed: np.ndarray) -> np.ndarray:
     """Share of the points that lasted for a 16th of the time of a point and then left.
 
-    Args:
-        time: (points,) steps for which orbits were watched in chaos.
-        departed: (points,) whether they have left.
-
-    Returns:
-        (points,) of points that left within the time of this one.
-
-    Example:
-        >>> left_late(np.array([100, 200, 6400]), np.array([True, True, False]))
-        array([0.33333333, 0.66666667, 0.        ])
+    Of every point, (points,): `time` has the steps watched in chaos, `departed` whether
+    orbits have left; the share is that of points that left within the time of this one.
     """
     times, number = np.unique(time, return_inverse=True)
     departures, lifetimes = np.sort(time[departed]), np.sort(time)
@@ -104,15 +80,8 @@ def at_risk(chance: np.ndarray, share: float) -> np.ndarray:
     """Which points are too likely transients.
 
     They are the likeliest, so many that the mean over the others is at most `share`,
-    and all from `DOUBT` on.
-
-    Args:
-        chance: (points,) of a transient, NaN where there is no chaos.
-        share: of transients that may be expected among the others.
-
-    Example:
-        >>> at_risk(np.array([0.001, np.nan, 0.003, 0.006, 0.03, 0.2]), 0.002)
-        array([False, False, False,  True,  True,  True])
+    and all from `DOUBT` on.  `chance` is (points,), NaN where there is no chaos;
+    `share` is of transients that may be expected among the others.
     """
     likely = np.sort(chance[chance < DOUBT])
     above = likely[np.cumsum(likely) > share * np.arange(1, likely.size + 1)]
@@ -120,17 +89,7 @@ def at_risk(chance: np.ndarray, share: float) -> np.ndarray:
 
 
 def lasts(time, risk, exits):
-    """The chance to last for some time where `exits` orbits have left in `risk` steps.
-
-    Args:
-        time: steps.
-        risk: steps of all orbits that were watched.
-        exits: how many of these have left.
-
-    Example:
-        >>> lasts(100.0, 100.0, 1)
-        0.5
-    """
+    """The chance to last `time` steps where `exits` orbits left in `risk` steps."""
     return (1 + time / risk) ** -exits
 
 

@@ -191,10 +191,6 @@ class ConfirmationRounds(OneRound):
 
         They are all chaotic ones, where a sample has some beside other orbits: between
         its points are more of these.  Most last, and are followed to the horizon.
-
-        Args:
-            times: of the pilot.
-            points: of the whole scan.
         """
         if times.verdicts is None:
             return 0.0
@@ -203,12 +199,7 @@ class ConfirmationRounds(OneRound):
         return self._seconds_again(times, share * points, 0)
 
     def longest(self, times: Times, points: int) -> float:
-        """Seconds of one worker if every point were doubtful, and left at the end.
-
-        Args:
-            times: of the pilot.
-            points: of the whole scan.
-        """
+        """Seconds of one worker if every point were doubtful, and left at the end."""
         plan = self.diagram.plan
         until_settled = 2 * self.scan.window_steps(plan.max_doublings)
         return self._seconds_again(times, points, until_settled)
@@ -216,10 +207,7 @@ class ConfirmationRounds(OneRound):
     def _seconds_again(self, times: Times, points: float, settling: int) -> float:
         """Seconds for points that are followed to the horizon, and then until settled.
 
-        Args:
-            times: of the pilot.
-            points: how many.
-            settling: steps of a point in windows after it has left.
+        `settling` steps of a point are in windows after it has left.
         """
         again, scan = self.diagram.again, self.scan
         assert again is not None and again.horizon is not None

@@ -44,10 +44,8 @@ def shares_of_parts(undecided: np.ndarray, parts: int) -> np.ndarray:
     """Share of the points that need longer windows in every part of a grid.
 
     They are often neighbours, and share a batch, which costs less than one in each.
-
-    Args:
-        undecided: of a sample, in the order of the grid.
-        parts: of the grid, at most one for every `FEWEST` points of the sample.
+    `undecided` is of a sample in the order of the grid; there is a part for every
+    `FEWEST` of its points at most.
     """
     parts = max(min(parts, undecided.size // FEWEST), 1)
     few = 1 / parts  # one in all parts together: none is never none
@@ -56,13 +54,7 @@ def shares_of_parts(undecided: np.ndarray, parts: int) -> np.ndarray:
 
 
 def batch_times(scan: Scan, points: Points, parts: int) -> Times:
-    """Times of a batch, from short runs of points that stand for all of them.
-
-    Args:
-        scan: the compiled stages.
-        points: parameters and initial conditions, in the order of the grid.
-        parts: batches of the whole grid.
-    """
+    """Times of a batch, from short runs of points that stand for all of them."""
     plan, idle, untold = scan.plan, threading.Event(), lambda work: None
     moved = scan.advanced(points, PIECE, idle, untold)
     advance = seconds_of(lambda: scan.advanced(points, PIECE, idle, untold))

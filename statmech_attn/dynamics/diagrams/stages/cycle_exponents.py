@@ -77,9 +77,7 @@ def with_cycles(
     Newton came to another cycle, as it does where two states look alike in what is
     observed and the period is a part of the true one: an unstable cycle whose largest
     exponent is above the average by `SURE` errors is not what the orbit settled on.
-
-    Args:
-        rank: `finite_exponents` of the system.
+    `rank` is `finite_exponents` of the system.
     """
     k, map = len(verdicts.exponents), system.beside(params)
     cyclic = np.flatnonzero(np.isin(verdicts.phase, (phases.FIXED, phases.PERIODIC)))

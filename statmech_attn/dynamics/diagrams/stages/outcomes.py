@@ -90,13 +90,8 @@ class Windowed(NamedTuple):
 def classified(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]:
     """First window for all, doubled windows for the unsettled, until the cap.
 
-    Args:
-        scan: the compiled stages.
-        points: parameters and states.
-        tick: told the work that is done, in plain steps.
-
-    Returns:
-        The points where their windows ended, and the verdicts.
+    `tick` is told the work that is done, in plain steps. Returns the points where their
+    windows ended, and the verdicts.
     """
 
     def window(points: Points, pending: np.ndarray, doubling: int):

@@ -17,19 +17,9 @@ from statmech_attn.dynamics.options import Plan
 
 
 def crossings(before, after, values, next_values) -> tuple[np.ndarray, np.ndarray]:
-    """Values where another one crosses zero from below, interpolated.
+    """Values where another one (`before`, `after` a step) crosses zero from below.
 
-    Args:
-        before, after: the other value, at a step and at the next.
-        values, next_values: at the same steps.
-
-    Returns:
-        interpolated values, and where there is a crossing.
-
-    Example:
-        >>> import numpy as np
-        >>> crossings(*np.array([[-1.0], [3.0], [0.0], [1.0]]))
-        (array([0.25]), array([ True]))
+    Returns interpolated values, and where there is a crossing.
     """
     crossed = (before < 0) & (after >= 0)
     share = -before / np.where(crossed, after - before, 1.0)
@@ -37,12 +27,7 @@ def crossings(before, after, values, next_values) -> tuple[np.ndarray, np.ndarra
 
 
 class SectionBuffer:
-    """The first samples of each lane, NaN-padded, and how many there were.
-
-    Args:
-        plan: which section, and how many samples.
-        lanes: of the batch.
-    """
+    """The first samples of each lane, NaN-padded, and how many there were."""
 
     def __init__(self, plan: Plan, lanes: int):
         self._plan = plan
@@ -73,13 +58,7 @@ class SectionBuffer:
 
 
 class DeviceBuffer:
-    """The same on an accelerator: pairs of steps are chosen, and interpolated at last.
-
-    Args:
-        plan: which section, and how many samples.
-        lanes: of the batch.
-        take: program of `taken`.
-    """
+    """The same on an accelerator: pairs of steps are chosen, and interpolated last."""
 
     def __init__(self, plan: Plan, lanes: int, take: Callable):
         self._plan, self._take = plan, take
@@ -143,10 +122,7 @@ def taken(plan: Plan) -> Callable:
 class Sections:
     """Makes buffers where batches are computed.
 
-    Args:
-        plan: which section, and how many samples.
-        lanes: of the batches of an accelerator.
-        steps: that are added at a time there.
+    On an accelerator batches have `lanes`, and so many `steps` are added at a time.
     """
 
     def __init__(self, plan: Plan, lanes: int, steps: int):
@@ -160,11 +136,7 @@ class Sections:
         return self._take.bytes if self._take else 0
 
     def buffer(self, lanes: int) -> SectionBuffer | DeviceBuffer:
-        """An empty buffer.
-
-        Args:
-            lanes: of the batch.
-        """
+        """An empty buffer."""
         if self._take is None:
             return SectionBuffer(self._plan, lanes)
         return DeviceBuffer(self._plan, lanes, self._take)

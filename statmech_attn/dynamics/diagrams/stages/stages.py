@@ -53,12 +53,7 @@ class Fit(NamedTuple):
 
 
 def fitted(system: System, plan: Plan, point: Points) -> Fit:
-    """Check that system, plan and a point go together.
-
-    Raises:
-        ValueError: a system that changes the form of its state or has a drive without
-            a clock, or a plan that does not fit it.
-    """
+    """Check that system, plan and a point go together."""
     if system.drive_period > 1 and system.clock is None:
         raise ValueError(
             "a system with a drive_period needs a clock (state -> phase) for a "

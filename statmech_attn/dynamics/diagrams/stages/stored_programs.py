@@ -30,17 +30,9 @@ VERSIONS = ("package_version", "git_describe")  # of the package, whose source c
 def origin_of(system: System, *numbers: Any) -> Origin | None:
     """All that the stages of a system of this package depend on.
 
-    Args:
-        system: whose functions are traced.
-        numbers: that are written into the programs.
-
-    Returns:
-        None for a system with functions of one's own, and where the source of this
-        package may no longer be what this process has imported.
-
-    Example:
-        >>> origin_of(System(lambda x: x**2 - 1.3)) is None
-        True
+    `numbers` are written into the programs. Returns None for a system with functions of
+    one's own, and where the source of this package may no longer be what this process
+    has imported.
     """
     source = _source()
     try:
@@ -59,11 +51,7 @@ def origin_of(system: System, *numbers: Any) -> Origin | None:
 
 
 def _described(part: Any) -> str:
-    """A part of a system in words: arrays, which are arguments, by their shapes.
-
-    Raises:
-        TypeError: it is not of this package.
-    """
+    """A part of a system in words: arrays, which are arguments, by their shapes."""
     if eqx.is_array(part):
         return str(jax.typeof(part))
     if part is None or isinstance(part, bool | int | float | str):

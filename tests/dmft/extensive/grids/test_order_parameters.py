@@ -6,6 +6,7 @@ import pytest
 
 from statmech_attn import dmft
 from statmech_attn.dmft import extensive
+from statmech_attn.dmft.extensive.loaded_network import two_time_bytes
 from statmech_attn.storage import StorageError
 
 
@@ -102,6 +103,7 @@ def test_identical_patterns_are_sampled():
     [
         (lambda: theory(alpha=-0.1), "alpha must be >= 0; got -0.1"),
         (lambda: theory(steps=10**6), "1000000 steps take"),
+        (lambda: theory(steps=0), "steps must be at least 1; got 0"),
         (
             lambda: theory(steps=3000, alpha=np.linspace(0, 1, 50)),
             "needs .* GiB of mem",
@@ -117,3 +119,7 @@ def test_bad_input_is_refused_in_one_line(mistake, words):
     with pytest.raises(ValueError, match=words) as caught:
         mistake()
     assert "\n" not in str(caught.value)
+
+
+def test_arrays_of_two_times_are_counted_in_memory():
+    assert two_time_bytes(1999) == 960_000_000

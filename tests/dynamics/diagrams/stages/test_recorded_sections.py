@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from statmech_attn.dynamics.diagrams.stages.recorded_sections import (
+    crossings,
     DeviceBuffer,
     SectionBuffer,
     taken,
@@ -39,3 +40,8 @@ def test_an_accelerator_takes_the_samples_of_the_cpu(tolerance):
     assert one.count.min() < 38 < one.count.max()
     np.testing.assert_array_equal(one.count, other.count)
     np.testing.assert_array_equal(one.values, other.values)
+
+
+def test_a_crossing_is_interpolated_between_two_steps():
+    found, hit = crossings(*np.array([[-1.0], [3.0], [0.0], [1.0]]))
+    assert found.tolist() == [0.25] and hit.tolist() == [True]
