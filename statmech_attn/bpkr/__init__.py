@@ -74,7 +74,6 @@ if TYPE_CHECKING:
         ScoreAgreement as ScoreAgreement,
     )
     from statmech_attn.bpkr.heads.scores import (
-        head_floors as head_floors,
         HeadScores as HeadScores,
         score as score,
         score_by_layer as score_by_layer,
@@ -128,6 +127,7 @@ if TYPE_CHECKING:
         accuracy as accuracy,
         block_structure as block_structure,
         correct as correct,
+        head_floors as head_floors,
         head_scores as head_scores,
         kernel_overlap as kernel_overlap,
         paths_through as paths_through,

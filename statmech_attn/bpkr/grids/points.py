@@ -14,9 +14,8 @@ import numpy as np
 
 from statmech_attn.bpkr.attention.attention import head_names, path_names
 from statmech_attn.bpkr.grids.examples import Learning
-from statmech_attn.bpkr.heads.scores import head_floors
 from statmech_attn.bpkr.problem import Problem
-from statmech_attn.bpkr.theory.predictor import Theory
+from statmech_attn.bpkr.theory.predictor import head_floors, Theory
 from statmech_attn.scan import Contents, Points
 
 

@@ -53,10 +53,10 @@ from statmech_attn.bpkr.theory.predictor import (
     path_weights,
     paths_through,
 )
-from statmech_attn.bpkr.theory.saddle import without_hessian
+from statmech_attn.bpkr.theory.saddle import unsolved, without_hessian
 from statmech_attn.bpkr.theory.solution import Solution
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.options import Numbers, WholeNumber
+from statmech_attn.options import WholeNumber
 from statmech_attn.statistics import not_below_rounding
 
 
@@ -369,7 +369,7 @@ def score(
     solver = _solver(problem)
     solution = problem.solve(solver=solver)
     if not solution.converged:
-        raise ValueError(f"there is no saddle point: {solution.reason}.")
+        raise ValueError(f"there is no saddle point: {unsolved(solution)}.")
     weight = np.concatenate(head_weights(solution))
     resampled = resampled_shares(solution, key, resamples, solver)
     resampled *= weight.sum() / weight.max()
@@ -467,52 +467,10 @@ def score_by_layer(layers: Sequence[Problem]) -> Float[np.ndarray, " n"]:
         solution = layer.solve(solver=_solver(layer))
         if not solution.converged:
             raise ValueError(
-                f"layer {number} alone has no saddle point: {solution.reason}."
+                f"layer {number} alone has no saddle point: {unsolved(solution)}."
             )
         scores.append(np.concatenate(solution.head_scores()))
     return np.concatenate(scores)
-
-
-def head_floors(
-    problem: Problem, U: Sequence, U_a: Numbers
-) -> tuple[Float[np.ndarray, " _H"], ...]:
-    """Scores that heads would have if f did not read them, at the U of layers above.
-
-    Nothing is known then of the values of the head but their prior, of variance
-    sigma_l^2, and the weight of a head of layer l is sigma_l^2 sum|U_{l+1}| times the
-    prior weights of all ways through the layers below it; b_l^2 stands for sigma_l^2
-    where the head is a skip connection.  A head whose output is zero has this score
-    exactly.  It is divided by the weight that divides the scores.
-
-    Args:
-        problem: that the order parameters are of.
-        U: (U_1, ..., U_L).
-        U_a: order parameter of the readout.
-
-    Returns:
-        One array (H_l,) for each layer, a skip connection first.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> xi = jnp.array([[[1.0, 0.0]], [[-2.0, 0.0]]])  # no head 2
-        >>> problem = Problem(
-        ...     xi, jnp.array([1.0, -1.0]), heads=(2,), width=5, temperature=0.1)
-        >>> solution = problem.solve()
-        >>> (scores,), (floors,) = solution.head_scores(), solution.head_floors()
-        >>> round(float(scores[1]), 6) == round(float(floors[1]), 6)
-        True
-    """
-    above = [float(abs(np.asarray(values)).sum()) for values in (*U[1:], U_a)]
-    below, weights = 1.0, []
-    for variance, b, heads, total in zip(
-        problem.variances[1:-1], problem.skip, problem.heads, above, strict=True
-    ):
-        ways = np.array([*([] if b is None else [b**2]), *[variance] * heads], float)
-        weights.append(below * total * ways)
-        below = below * ways.sum()
-    largest = float(max(map(np.max, head_weights(U[0], problem.branches))))
-    return tuple(of_layer / largest for of_layer in weights)
 
 
 def default_names(problem: Problem) -> tuple[str, ...]:

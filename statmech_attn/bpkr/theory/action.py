@@ -32,7 +32,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn.bpkr.posed.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.posed.prior import Skip, skips
-from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.posed.problem import Posed
 from statmech_attn.options import Count, NotNegatives, Numbers, Positive
 
 
@@ -213,8 +213,13 @@ def _limit(variances, heads: tuple[int, ...], outputs: int, skip: Skip):
     return tuple(U), U_a
 
 
-def action(problem: Problem, U: Sequence[Array], U_a) -> Float[Array, ""]:
-    """S of any positive definite order parameters."""
+def action(problem: Posed, U: Sequence[Array], U_a: Numbers) -> Float[Array, ""]:
+    """S of any positive definite order parameters, not only of a saddle point.
+
+    Args:
+        U: order parameters (U_1, ..., U_L).
+        U_a: order parameter of the readout.
+    """
     parts = entropies(
         U, U_a, problem.heads, problem.widths, problem.variances, problem.skip
     )

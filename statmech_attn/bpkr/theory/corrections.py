@@ -33,8 +33,8 @@ from statmech_attn.arguments import checks
 from statmech_attn.bpkr.posed.kernels import own_variances
 from statmech_attn.bpkr.posed.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.posed.prior import lower
+from statmech_attn.bpkr.posed.problem import Inputs, Posed
 from statmech_attn.bpkr.posed.quantities import shown_order_parameters
-from statmech_attn.bpkr.problem import Inputs, Problem
 from statmech_attn.bpkr.theory.action import order_parameters_of
 from statmech_attn.bpkr.theory.predictor import Prediction, regression
 from statmech_attn.bpkr.theory.saddle import derivatives, factors_at
@@ -63,7 +63,7 @@ class Corrected(eqx.Module):
         modes: directions in which U_1 fluctuates, in standard deviations.
     """
 
-    problem: Problem
+    problem: Posed
     U: tuple[Float[Array, "_d _d"], ...]
     U_a: Float[Array, ""] | Float[Array, "K K"]
     U_std: tuple[Float[Array, "_d _d"], ...]
@@ -104,8 +104,27 @@ class Corrected(eqx.Module):
         return Prediction(mean.reshape(shape), variance.reshape(shape))
 
 
-def corrections(problem: Problem, solution: Solution) -> Corrected:
-    """Means of U and f, and ln p(Y), to order 1/N around a saddle point."""
+def corrections(problem: Posed, solution: Solution) -> Corrected:
+    """Means of U and f, and ln p(Y), to order 1/N around a saddle point.
+
+    Args:
+        solution: of this problem, with kernels in any form.
+
+    Raises:
+        ValueError: a solution that has not converged or is of another problem, a
+            width below the size of its U_l, where the exact law has no density, or
+            more memory than `memory_limit`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> from statmech_attn.bpkr import Problem
+        >>> xi, Y = jnp.ones((1, 1, 1)), jnp.zeros(1)
+        >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=1e9)
+        >>> better = problem.corrections(problem.solve())
+        >>> round(float(better.U[0][0, 0]), 6)  # no information: the prior mean
+        1.0
+    """
     _require_density(problem, solution)
     U, U_a, U_std, U_a_std, log_evidence, shift, modes = _corrected(
         problem.fitted(STEPS).rows, solution.point
@@ -118,8 +137,18 @@ def corrections(problem: Problem, solution: Solution) -> Corrected:
     )
 
 
-def evidence_correction(problem: Problem, solution: Solution) -> Float[Array, ""]:
-    """The term of order 1/N that Laplace's ln p(Y) lacks."""
+def evidence_correction(problem: Posed, solution: Solution) -> Float[Array, ""]:
+    """The term of order 1/N that Laplace's ln p(Y) of `corrections` lacks.
+
+    It needs all third derivatives, n Hessians' worth of work each way for n
+    unknowns, and is kept apart for that.
+
+    Args:
+        solution: of this problem.
+
+    Raises:
+        ValueError: as `corrections`.
+    """
     _require_density(problem, solution)
     n = solution.point.size
     if 16 * n**3 > problem.memory_limit:
@@ -131,7 +160,7 @@ def evidence_correction(problem: Problem, solution: Solution) -> Float[Array, ""
     return _next_order(problem.fitted(STEPS).rows, solution.point)
 
 
-def _require_density(problem: Problem, solution: Solution) -> None:
+def _require_density(problem: Posed, solution: Solution) -> None:
     """Refuse what is no saddle point of the problem, or where there is no density."""
     problem.check_same(solution.problem, "solution")
     if not solution.converged:
@@ -147,7 +176,7 @@ def _require_density(problem: Problem, solution: Solution) -> None:
 
 
 @eqx.filter_jit
-def _corrected(problem: Problem, point):
+def _corrected(problem: Posed, point):
     shapes = problem.shapes
     value, hessian = _exponent(problem, point)
     root = inverse_cholesky(hessian).T
@@ -180,7 +209,7 @@ def _corrected(problem: Problem, point):
 
 
 @eqx.filter_jit
-def _next_order(problem: Problem, point):
+def _next_order(problem: Posed, point):
     shapes = problem.shapes
     hessian_at = lambda x: _exponent(problem, x)[1]
     root = inverse_cholesky(hessian_at(point)).T
@@ -202,7 +231,7 @@ def _next_order(problem: Problem, point):
     return term - jnp.stack(without_labels).sum()
 
 
-def _exponent(problem: Problem, x):
+def _exponent(problem: Posed, x):
     """The exponent Phi of the integrand, and its Hessian."""
     value, _, hessian = derivatives(problem, x)
     half = problem.widths.max() / 2
@@ -223,7 +252,7 @@ def _bend(shapes) -> Int[np.ndarray, " n"]:
     )
 
 
-def _laplace_without_labels(problem: Problem) -> Float[Array, ""]:
+def _laplace_without_labels(problem: Posed) -> Float[Array, ""]:
     """Laplace's logarithm of the integral over the prior alone, at its minimum."""
     total = jnp.asarray(0.0)
     blocks = zip(problem.shapes, problem.widths, problem.variances[1:])

@@ -27,18 +27,18 @@ from jaxtyping import Array, Bool, Float
 
 from statmech_attn import presentation
 from statmech_attn.arguments import checks
-from statmech_attn.bpkr.posed.compression import (
-    require_known,
-    ROUNDING,
-    rounding_of_predictor,
-)
 from statmech_attn.bpkr.posed.kernel_forms import CrossInputs
 from statmech_attn.bpkr.posed.kernels import own_variances
 from statmech_attn.bpkr.posed.linear_algebra import inverse_cholesky, singular
 from statmech_attn.bpkr.posed.prior import head_counts
+from statmech_attn.bpkr.posed.problem import Inputs, Posed
 from statmech_attn.bpkr.posed.quantities import TEMPERATURE_OF_ONE
-from statmech_attn.bpkr.problem import Inputs, Problem
-from statmech_attn.bpkr.theory.solution import Solution
+from statmech_attn.bpkr.posed.rounding import (
+    require_known,
+    ROUNDING,
+    rounding_of_predictor,
+)
+from statmech_attn.bpkr.theory.saddle_point import SaddlePoint
 from statmech_attn.labels import Variable
 from statmech_attn.options import Numbers, WholeNumber
 
@@ -99,7 +99,7 @@ class Theory(eqx.Module):
         half: inverse Cholesky factor of K(U) + T, of `problem.rows`.
     """
 
-    problem: Problem
+    problem: Posed
     U: Float[Array, "d d"]
     half: Float[Array, "_n _n"]
 
@@ -150,6 +150,7 @@ class Theory(eqx.Module):
         Example:
             >>> import jax, jax.numpy as jnp
             >>> jax.config.update("jax_enable_x64", True)
+            >>> from statmech_attn.bpkr import Problem
             >>> xi, Y = jnp.ones((1, 1, 1)), jnp.ones(1)
             >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=1.0)
             >>> round(float(problem.theory(jnp.eye(1)).mean(xi)[0]), 12)
@@ -197,6 +198,7 @@ class Theory(eqx.Module):
         Example:
             >>> import jax, jax.numpy as jnp
             >>> jax.config.update("jax_enable_x64", True)
+            >>> from statmech_attn.bpkr import Problem
             >>> xi, Y = jnp.ones((1, 1, 4)), jnp.ones(1)
             >>> problem = Problem(xi, Y, heads=(2, 2), width=10, temperature=1.0)
             >>> full = problem.theory(jnp.eye(4))
@@ -235,9 +237,9 @@ class Theory(eqx.Module):
         return head_scores(self.U, self.problem.branches)
 
 
-def theory(problem: Problem, U) -> Theory:
+def theory(problem: Posed, U) -> Theory:
     """The predictor at a given U_1, or that of a solution of the problem."""
-    if isinstance(U, Solution):
+    if isinstance(U, SaddlePoint):
         problem.check_same(U.problem, "solution")
         if not U.converged:
             raise ValueError(f"solution is no saddle point: {U.reason}.")
@@ -260,7 +262,7 @@ def theory(problem: Problem, U) -> Theory:
 
 def first_order_parameter(U) -> Float[Array, "d d"]:
     """U_1 as given, the first of (U_1, ..., U_L), or that of a solution."""
-    if isinstance(U, Solution):
+    if isinstance(U, SaddlePoint):
         U = U.U
     return jnp.asarray(U[0] if isinstance(U, tuple) else U, float)
 
@@ -364,7 +366,7 @@ def paths_through(
 
 
 def head_scores(
-    U: Solution | Sequence[Numbers] | Numbers, heads: Sequence | None = None
+    U: SaddlePoint | Sequence[Numbers] | Numbers, heads: Sequence | None = None
 ) -> tuple[Array, ...]:
     """Weight of every head in U_1, over the largest; one (H_l,) array per layer.
 
@@ -414,7 +416,7 @@ def _sums(weight: Array, heads: tuple[int, ...]) -> tuple[Array, ...]:
 
 def _heads_of(U, heads: Sequence | None) -> tuple[int, ...]:
     """Heads per layer, those of its problem for a solution."""
-    if heads is None and not isinstance(U, Solution):
+    if heads is None and not isinstance(U, SaddlePoint):
         raise ValueError(
             "heads: give the heads per layer beside U, such as (2, 2), or a solution, "
             "which knows its own."
@@ -434,8 +436,51 @@ def path_weights(U, heads: Sequence[int]) -> Float[Array, "Pi Pi"]:
     return weight.sum(axis=(1, 3))
 
 
+def head_floors(
+    problem: Posed, U: Sequence, U_a: Numbers
+) -> tuple[Float[np.ndarray, " _H"], ...]:
+    """Scores that heads would have if f did not read them, at the U of layers above.
+
+    Nothing is known then of the values of the head but their prior, of variance
+    sigma_l^2, and the weight of a head of layer l is sigma_l^2 sum|U_{l+1}| times the
+    prior weights of all ways through the layers below it; b_l^2 stands for sigma_l^2
+    where the head is a skip connection.  A head whose output is zero has this score
+    exactly.  It is divided by the weight that divides the scores.
+
+    Args:
+        problem: that the order parameters are of.
+        U: (U_1, ..., U_L).
+        U_a: order parameter of the readout.
+
+    Returns:
+        One array (H_l,) for each layer, a skip connection first.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> from statmech_attn.bpkr import Problem
+        >>> xi = jnp.array([[[1.0, 0.0]], [[-2.0, 0.0]]])  # no head 2
+        >>> problem = Problem(
+        ...     xi, jnp.array([1.0, -1.0]), heads=(2,), width=5, temperature=0.1)
+        >>> solution = problem.solve()
+        >>> (scores,), (floors,) = solution.head_scores(), solution.head_floors()
+        >>> round(float(scores[1]), 6) == round(float(floors[1]), 6)
+        True
+    """
+    above = [float(abs(np.asarray(values)).sum()) for values in (*U[1:], U_a)]
+    below, weights = 1.0, []
+    for variance, b, heads, total in zip(
+        problem.variances[1:-1], problem.skip, problem.heads, above, strict=True
+    ):
+        ways = np.array([*([] if b is None else [b**2]), *[variance] * heads], float)
+        weights.append(below * total * ways)
+        below = below * ways.sum()
+    largest = float(max(map(np.max, head_weights(U[0], problem.branches))))
+    return tuple(of_layer / largest for of_layer in weights)
+
+
 def block_structure(
-    U: Solution | Sequence[Numbers] | Numbers, heads: Sequence | None = None
+    U: SaddlePoint | Sequence[Numbers] | Numbers, heads: Sequence | None = None
 ) -> tuple[float, ...]:
     """How much U_1 is made of blocks of one head, for every layer.
 

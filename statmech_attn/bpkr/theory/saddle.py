@@ -29,26 +29,28 @@ from jaxtyping import Array, Float
 
 from statmech_attn.bpkr.posed import streamed_kernels
 from statmech_attn.bpkr.posed.activations import Kernels
-from statmech_attn.bpkr.posed.compression import (
-    EPSILON,
-    KNOWN,
-    lowest_of,
-    ROUNDING,
-    rounding_of_kernels,
-)
+from statmech_attn.bpkr.posed.compression import EPSILON
 from statmech_attn.bpkr.posed.kernel_forms import fits, FORMS, operations
 from statmech_attn.bpkr.posed.linear_algebra import singular
 from statmech_attn.bpkr.posed.newton import (
     CONVERGED,
+    ITERATIONS,
     minimise,
     NewtonSolver,
     NewtonState,
+    RESULTS,
     signature,
     UNDEFINED,
     UNRESOLVED,
 )
 from statmech_attn.bpkr.posed.prior import lower
-from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.posed.problem import Posed
+from statmech_attn.bpkr.posed.rounding import (
+    KNOWN,
+    lowest_of,
+    ROUNDING,
+    rounding_of_kernels,
+)
 from statmech_attn.bpkr.theory.action import (
     chain,
     energy,
@@ -69,9 +71,32 @@ Shapes = Sequence[tuple[int, int]]
 
 
 def solve(
-    problem: Problem, start: Solution | None = None, solver: NewtonSolver | None = None
+    problem: Posed,
+    *,
+    start: Solution | None = None,
+    solver: NewtonSolver | None = None,
 ) -> Solution:
-    """Order parameters at the saddle point, from a solution or the GP limit."""
+    """Order parameters at the saddle point, the posterior at large widths.
+
+    Args:
+        start: a solution of a nearby problem; the GP limit when omitted.
+        solver: numerical choices of Newton's method.
+
+    Raises:
+        ValueError: a start with other heads or outputs, or kernels too large.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> from statmech_attn.bpkr import Problem
+        >>> problem = Problem(
+        ...     jnp.ones((1, 1, 1)), jnp.ones(1), heads=(1,), width=10,
+        ...     temperature=0.1)
+        >>> first = problem.solve()
+        >>> second = problem.at(width=20).solve(start=first)
+        >>> first.reason, second.reason
+        ('converged', 'converged')
+    """
     limit = starting_point(problem)
     if start is not None and start.point.shape != limit.shape:
         raise ValueError(
@@ -82,7 +107,7 @@ def solve(
 
 
 def solve_from(
-    problem: Problem, point: Float[Array, " n"], solver: NewtonSolver | None
+    problem: Posed, point: Float[Array, " n"], solver: NewtonSolver | None
 ) -> Solution:
     """Find the saddle point from any point of the chart."""
     solver = solver or NewtonSolver()
@@ -115,7 +140,7 @@ def _unresolved(solution: Solution) -> Solution:
     return eqx.tree_at(parts, solution, (*unknown, jnp.asarray(UNRESOLVED)))
 
 
-def lowest_temperature(problem: Problem) -> float | None:
+def lowest_temperature(problem: Posed) -> float | None:
     r"""A temperature with a saddle point, at half of which a refused problem has none.
 
     Rounding $\delta$ of the kernel changes the gradient by $\delta |Y|^2 / (N T^2)$ at
@@ -134,7 +159,14 @@ def lowest_temperature(problem: Problem) -> float | None:
     return lowest_of(solved, float(refused), float(T))
 
 
-def _with_outside(problem: Problem, *of_rows):
+def unsolved(solution: Solution) -> str:
+    """Why there is no saddle point, with a temperature that has one, which it seeks."""
+    words, code = RESULTS[int(solution.result)], int(solution.result)
+    lowest = None if code == ITERATIONS else lowest_temperature(solution.problem)
+    return words if lowest is None else f"{words}; T = {lowest:.2g} works"
+
+
+def _with_outside(problem: Posed, *of_rows):
     """S and E / N with the constant of labels outside the rows."""
     if problem.compressed is None:
         return of_rows
@@ -142,7 +174,7 @@ def _with_outside(problem: Problem, *of_rows):
 
 
 def cooled(
-    problem: Problem,
+    problem: Posed,
     width: Any,
     temperatures: Iterable[float],
     solutions: dict[float, Solution] | None = None,
@@ -156,18 +188,39 @@ def cooled(
     solutions, start = {} if solutions is None else solutions, None
     for T in temperatures:
         if T not in solutions:
-            solutions[T] = solve(problem.at(width=width, temperature=T), start, solver)
+            at = problem.at(width=width, temperature=T)
+            solutions[T] = solve(at, start=start, solver=solver)
         yield solutions[T]
         start = solutions[T] if solutions[T].converged else None
 
 
 def sweep(
-    problem: Problem,
+    problem: Posed,
+    *,
     widths: Sequence,
     temperatures: Sequence[float],
     solver: NewtonSolver | None = None,
 ) -> list[list[Solution]]:
-    """Solutions on a grid, a row for every width; see `Problem.sweep`."""
+    """Solutions on a grid, each found from that at the next higher temperature.
+
+    Args:
+        widths, temperatures: any order; entries as in `Problem`.
+        solver: numerical choices of Newton's method.
+
+    Returns:
+        A row of solutions, one for each temperature, for every width.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> from statmech_attn.bpkr import Problem
+        >>> problem = Problem(
+        ...     jnp.ones((1, 1, 1)), jnp.ones(1), heads=(1,), width=10,
+        ...     temperature=0.1)
+        >>> rows = problem.sweep(widths=[10, 20], temperatures=[0.1, 0.2, 0.3])
+        >>> jnp.array([[s.U_a for s in row] for row in rows]).shape
+        (2, 3)
+    """
     if not len(widths) or not len(temperatures):
         raise ValueError(
             "sweep: need at least one width and one temperature; "
@@ -183,14 +236,14 @@ def sweep(
     return rows
 
 
-def descent_precedes(problem: Problem) -> bool:
+def descent_precedes(problem: Posed) -> bool:
     """Whether a Newton step costs so much that a descent by gradients comes first."""
     work = operations(*problem.shape)
     (form,) = (f for f, kind in FORMS.items() if isinstance(problem.operator, kind))
     return work[form].newton > max(LARGE, GRADIENTS * work[form].gradient)
 
 
-def without_hessian(problem: Problem) -> bool:
+def without_hessian(problem: Posed) -> bool:
     """Whether no Newton step fits in memory, but a gradient by features does."""
     shape, limit = problem.rows.shape, problem.memory_limit
     from_kernels = isinstance(problem.xi, Kernels)
@@ -200,7 +253,7 @@ def without_hessian(problem: Problem) -> bool:
     return newton is None and streamed_kernels.memory(*shape) <= limit
 
 
-def starting_point(problem: Problem) -> Float[Array, " n"]:
+def starting_point(problem: Posed) -> Float[Array, " n"]:
     """The chart of the GP limit, where beta_l = sigma_l 1 and a_l = 0."""
     logs = np.log(np.asarray(problem.variances)[1:]) / 2
     return jnp.asarray(_diagonal(problem.shapes) * logs[_layer(problem.shapes)])
@@ -226,7 +279,7 @@ def factors_at(point: Float[Array, " n"], shapes: Shapes) -> tuple[Array, ...]:
     return tuple(factors)
 
 
-def entropy_at(problem: Problem, point: Float[Array, " n"]) -> Float[Array, ""]:
+def entropy_at(problem: Posed, point: Float[Array, " n"]) -> Float[Array, ""]:
     r"""$\sum_l s_l$ with $s_l = \frac{N_l}{N} [\|C_l\|^2 / \sigma_l^2
     - 2 \sum_i \ln \beta_{l,ii}]$: each unknown has a term of its own."""
     shapes = problem.shapes
@@ -249,7 +302,7 @@ def _diagonal(shapes: Shapes) -> np.ndarray:
     return np.concatenate([row + beside == column for (row, column), beside in entries])
 
 
-def action_at(problem: Problem, point: Float[Array, " n"]) -> Float[Array, ""]:
+def action_at(problem: Posed, point: Float[Array, " n"]) -> Float[Array, ""]:
     """S in the chart; differentiable by JAX."""
     F = _first_factor(problem, point)
     K = problem.operator.kernel(F @ F.T)
@@ -257,12 +310,12 @@ def action_at(problem: Problem, point: Float[Array, " n"]) -> Float[Array, ""]:
     return entropy_at(problem, point) + E / problem.widths.max()
 
 
-def _first_factor(problem: Problem, point: Float[Array, " n"]) -> Array:
+def _first_factor(problem: Posed, point: Float[Array, " n"]) -> Array:
     factors = factors_at(point, problem.shapes)
     return chain(factors, problem.heads, problem.skip)[0]
 
 
-def derivatives(problem: Problem, point: Float[Array, " n"]):
+def derivatives(problem: Posed, point: Float[Array, " n"]):
     """Value, gradient and Hessian of S in the chart.
 
     The energy's second derivative in U is `curvature`; JAX differentiates the chart.
@@ -290,13 +343,13 @@ def derivatives(problem: Problem, point: Float[Array, " n"]):
 
 
 @eqx.filter_jit
-def _newton(problem: Problem, point: Float[Array, " n"], solver: NewtonSolver):
+def _newton(problem: Posed, point: Float[Array, " n"], solver: NewtonSolver):
     """All of a solution behind its problem, U_a as a matrix."""
     state, code = minimise(partial(derivatives, problem), point, solver)
     return _described(problem, state, code)
 
 
-def _described(problem: Problem, state: NewtonState, code):
+def _described(problem: Posed, state: NewtonState, code):
     entropy = entropy_at(problem, state.point)
     factors = factors_at(state.point, problem.shapes)
     U, U_a = order_parameters_of(factors, problem.heads, problem.skip)
@@ -319,7 +372,7 @@ def _described(problem: Problem, state: NewtonState, code):
 
 
 def _solve_streamed(
-    problem: Problem, point: Float[Array, " n"], solver: NewtonSolver
+    problem: Posed, point: Float[Array, " n"], solver: NewtonSolver
 ) -> Solution:
     """Find the saddle point by gradients alone; no signature of the Hessian."""
     rows = problem.rows
@@ -378,14 +431,14 @@ _factor, _entropy = map(eqx.filter_jit, (_first_factor, entropy_at))
 
 
 @eqx.filter_jit
-def _frozen_slope(network: Problem, point: Float[Array, " n"], slope):
+def _frozen_slope(network: Posed, point: Float[Array, " n"], slope):
     """The gradient of the action where E / N has this slope in U_1."""
     _, pull = jax.vjp(partial(_order_parameter, network), point)
     return jax.grad(partial(entropy_at, network))(point) + pull(slope)[0]
 
 
 @eqx.filter_jit
-def _model_solved(network: Problem, point, slope, by_feature, readout, vector):
+def _model_solved(network: Posed, point, slope, by_feature, readout, vector):
     """Solve the model of the Hessian in the chart for a vector."""
     largest = network.widths.max()
     U_at = partial(_order_parameter, network)
@@ -403,7 +456,7 @@ def _model_solved(network: Problem, point, slope, by_feature, readout, vector):
     return streamed_kernels.conjugate_gradients(hessian, vector, diagonal)
 
 
-def _order_parameter(network: Problem, point: Float[Array, " n"]) -> Array:
+def _order_parameter(network: Posed, point: Float[Array, " n"]) -> Array:
     F = _first_factor(network, point)
     return F @ F.T
 

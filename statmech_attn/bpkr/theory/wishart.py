@@ -41,13 +41,13 @@ from jaxtyping import Array, Float, Int, Key
 from statmech_attn import presentation
 from statmech_attn.arguments import checks
 from statmech_attn.bpkr.posed.activations import Kernels
-from statmech_attn.bpkr.posed.compression import require_known, rounding_of_kernels
 from statmech_attn.bpkr.posed.kernels import own_variances, path_readout, with_prefactor
 from statmech_attn.bpkr.posed.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.posed.newton import CONVERGED, minimise, NewtonSolver
 from statmech_attn.bpkr.posed.prior import Skip
+from statmech_attn.bpkr.posed.problem import Inputs, Posed
 from statmech_attn.bpkr.posed.quantities import heuristic_row
-from statmech_attn.bpkr.problem import Inputs, Problem
+from statmech_attn.bpkr.posed.rounding import require_known, rounding_of_kernels
 from statmech_attn.bpkr.theory.action import (
     below,
     energy,
@@ -92,7 +92,7 @@ class Block(NamedTuple):
 class Law(eqx.Module):
     """Posterior of the order parameters; build with `Problem.law`."""
 
-    problem: Problem
+    problem: Posed
     widths: Float[Array, " layers"]  # readout first, layer 1 last, as the blocks
     variances: Float[Array, " layers"]
     skip: Skip
@@ -323,8 +323,22 @@ class Predictive(NamedTuple):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
-def law(problem: Problem) -> Law:
-    """The exact posterior of the order parameters."""
+def law(problem: Posed) -> Law:
+    """The exact posterior of the order parameters at finite width.
+
+    Raises:
+        ValueError: widths that are not whole, temperature 0, kernels too large.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> from statmech_attn.bpkr import Problem
+        >>> problem = Problem(
+        ...     jnp.ones((1, 1, 4)), jnp.ones(1), heads=(2, 2), width=10,
+        ...     temperature=0.1)
+        >>> problem.law().dimension
+        14
+    """
     problem.check_finite_width("the exact law")
     U, _ = gaussian_process_limit(
         problem.heads, problem.variances, problem.outputs, skip=problem.skip
@@ -488,7 +502,7 @@ def _order_parameters(posterior: Law, z):
 
 
 @eqx.filter_jit
-def _mean_path_readout(U, problem: Problem):
+def _mean_path_readout(U, problem: Posed):
     """s_pi of `path_readout`, its mean over the draws."""
     y = problem.y
 
@@ -504,7 +518,7 @@ def _mean_path_readout(U, problem: Problem):
 
 
 @eqx.filter_jit
-def _gaussian_processes(U, problem: Problem, kernel, self_kernel, block):
+def _gaussian_processes(U, problem: Posed, kernel, self_kernel, block):
     """Mean and variance of f given each draw of U_1: arrays (draws, Q K)."""
     y = problem.y
 

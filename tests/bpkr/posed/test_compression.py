@@ -11,9 +11,9 @@ from scipy import linalg, optimize, stats
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr.grids import training_sets
-from statmech_attn.bpkr.posed import compression, kernel_forms
-from statmech_attn.bpkr.posed.compression import (
-    EPSILON,
+from statmech_attn.bpkr.posed import compression, kernel_forms, rounding
+from statmech_attn.bpkr.posed.compression import EPSILON
+from statmech_attn.bpkr.posed.rounding import (
     KNOWN,
     rounding_of_kernels,
     rounding_of_predictor,
@@ -471,7 +471,7 @@ def test_a_refusal_names_the_lowest_temperature_that_works(given, noise, T):
     assert not refused.converged and np.isnan(refused.U[0]).all()
     named = saddle.lowest_temperature(problem)
     assert named is not None and float(f"{named:.2g}") == named
-    assert f"T = {named:.2g} works" in refused.reason
+    assert f"T = {named:.2g} works" in saddle.unsolved(refused)
     assert problem.at(temperature=named).solve().converged
     assert not problem.at(temperature=named / 2).solve().converged
 
@@ -523,5 +523,5 @@ def test_a_solution_whose_predictor_is_refused_says_so():
 
 
 def test_the_lowest_temperature_is_one_that_was_tried():
-    lowest = compression.lowest_of(lambda T: T > 3e-5, 1e-7, 1e-3)
+    lowest = rounding.lowest_of(lambda T: T > 3e-5, 1e-7, 1e-3)
     assert lowest == pytest.approx(5e-5)

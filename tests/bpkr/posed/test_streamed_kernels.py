@@ -287,5 +287,5 @@ def test_single_precision_does_not_end_a_descent(tolerance):
 
 def test_conjugate_gradients_solve():
     H = jnp.diag(jnp.array([1.0, 4.0]))
-    x = hessian_free.conjugate_gradients(lambda v: H @ v, jnp.ones(2), jnp.ones(2))
+    x = streamed_kernels.conjugate_gradients(lambda v: H @ v, jnp.ones(2), jnp.ones(2))
     np.testing.assert_allclose(x, [1.0, 0.25], rtol=1e-12)
