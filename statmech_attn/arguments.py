@@ -38,7 +38,7 @@ from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_COMMANDS = f"{__package__}.cli."
+_HOUSE, _COMMANDS = f"{__package__}.", f"{__package__}.cli."
 MISSING = "may be NaN or infinite"  # marks arrays
 INFINITE = "may be infinite"  # marks numbers
 EMPTY = "may be empty"  # marks arrays
@@ -93,10 +93,24 @@ class _Checked:
         return repr(self.__wrapped__)
 
 
+def _within(depth: int) -> bool:
+    """The package itself asks, but for its commands: what it has was checked before."""
+    caller = sys._getframe(depth).f_globals.get("__name__", "")
+    return caller.startswith(_HOUSE) and not caller.startswith(_COMMANDS)
+
+
+class _Module(types.ModuleType):
+    """A module on a face, whose functions are checked as those of the face are."""
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        if name[0] == "_" or _within(2):
+            return value
+        return checked(value, self.__name__, name)
+
+
 def _called(function: Callable, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """What the package itself hands on was checked at its door, but not by commands."""
-    caller = sys._getframe(2).f_globals.get("__name__", "")
-    if not caller.startswith(f"{__package__}.") or caller.startswith(_COMMANDS):
+    if not _within(3):
         given, named = as_annotated(function, given, named)
     return function(*given, **named)
 
@@ -108,6 +122,7 @@ def _offered(face: str, name: str) -> Any:
 def checked(value: Any, face: str, name: str) -> Any:
     """What a face offers: a function of the package with its arguments checked.
 
+    Those of a module that it offers are checked as well, where others ask for them.
     Numbers in lists become the arrays that annotations ask for.  Calls of the package
     itself and what JAX traces pass unseen, and everything else that a face offers stays
     what it is.
@@ -118,7 +133,11 @@ def checked(value: Any, face: str, name: str) -> Any:
         name: under which it does.
 
     """
-    if isinstance(value, type) or not inspect.isfunction(inspect.unwrap(value)):
+    if type(value) is types.ModuleType:
+        value.__class__ = _Module
+        return value
+    plain = value if isinstance(value, type | _Checked) else inspect.unwrap(value)
+    if not inspect.isfunction(plain) or not plain.__module__.startswith(_HOUSE):
         return value
     return _Checked(value, face, name)
 
@@ -126,11 +145,8 @@ def checked(value: Any, face: str, name: str) -> Any:
 def checks(method: _F) -> _F:
     """A method whose arguments are checked, as those of a function on a face are."""
 
-    @functools.wraps(method)
-    def checked_method(*given: Any, **named: Any) -> Any:
-        return _called(method, given, named)
-
-    return cast(Any, checked_method)
+    checked_method = lambda *given, **named: _called(method, given, named)
+    return cast(_F, functools.wraps(method)(checked_method))
 
 
 def as_annotated(
@@ -172,10 +188,7 @@ def as_annotated(
 
 @functools.cache
 def _asked(function: Callable[..., Any]) -> tuple[list[str], dict[str, tuple]]:
-    """Names of the arguments by position, and the kind of each; "**" of any other.
-
-    With each kind `_refusal` and `_axes` of it.
-    """
+    """Names of arguments by position, and what is asked of each; "**": any other."""
     plain = inspect.unwrap(function)
     names, kinds = [], {}
     for parameter in inspect.signature(plain).parameters.values():
@@ -282,9 +295,8 @@ def _of_marks(kind: Any, base: Any, *marks: Any) -> Callable[[Any], str]:
 
 
 def _of_pair(value: Any) -> str:
-    ends = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-    wrong = any(mismatch(x, _LIMIT) for x in ends)
-    fits = len(ends) == 2 and not wrong and ends[0] < ends[1]
+    ends = value if isinstance(value, (tuple, list)) else ()
+    fits = len(ends) == 2 and not any(map(_refusal(_LIMIT), ends)) and ends[0] < ends[1]
     return "" if fits else INCREASING
 
 
@@ -496,14 +508,14 @@ def _mark(kind: Any) -> str:
 @functools.cache
 def _axes(kind: Any) -> Callable[[int], Sequence[tuple[str, str, int, int | slice]]]:
     """Names of axes of an array of some rank, bare and by how much longer; numbers."""
-    return functools.cache(partial(_named, kind))
 
-
-def _named(kind: Any, rank: int) -> Sequence[tuple[str, str, int, int | slice]]:
-    for part in (kind, *get_args(kind)):
-        _, dims, least, most = _shape(part)
-        named = _is_array(part) or _mark(part).isidentifier()
-        if named and least <= rank <= most:
+    @functools.cache
+    def axes(rank: int) -> Sequence[tuple[str, str, int, int | slice]]:
+        for part in (kind, *get_args(kind)):
+            _, dims, least, most = _shape(part)
+            named = _is_array(part) or _mark(part).isidentifier()
+            if not (named and least <= rank <= most):
+                continue
             more = next((i for i, x in enumerate(dims) if "*" in x or x == "..."), rank)
             last = rank - len(dims) + 1 + more
             ends = [*enumerate(dims[:more]), *enumerate(dims[more + 1 :], last)]
@@ -512,7 +524,9 @@ def _named(kind: Any, rank: int) -> Sequence[tuple[str, str, int, int | slice]]:
             named += [(x, i) for x, i in many if x[1:].isidentifier()]
             cut = [(x, *x.partition("+")[::2], i) for x, i in named]
             return [(x, base, int(plus or 0), i) for x, base, plus, i in cut]
-    return []
+        return []
+
+    return axes
 
 
 _ANY = Any, _refusal(Any), _axes(Any)

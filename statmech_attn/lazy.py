@@ -15,6 +15,7 @@ itself is one that the package offers, to type checkers too (PEP 484), and in `_
 import ast
 import importlib
 import sys
+from collections.abc import Container
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +29,7 @@ class Package(ModuleType):
     # Name offered -> module that has it, and its name there; "" is the module itself.
     __sources__: dict[str, tuple[str, str]]
     __checks__: bool
+    __checked__: Container[str]
 
     def __getattr__(self, name: str) -> Any:
         if name not in self.__sources__:
@@ -41,7 +43,12 @@ class Package(ModuleType):
         value = getattr(module, original, None) if original else module
         if value is None:  # a module of a package
             value = importlib.import_module(f"{path}.{original}")
-        if self.__checks__:
+        return self._offer(name, value)
+
+    def _offer(self, name: str, value: Any) -> Any:
+        function = not isinstance(value, ModuleType)
+        offered = name in self.__checked__ or (function and self.__checks__)
+        if name in self.__sources__ and offered:
             from statmech_attn.arguments import checked  # once something is asked for
 
             value = checked(value, self.__name__, name)
@@ -56,25 +63,26 @@ class Package(ModuleType):
             f".{name}"
         )
         if not (original and submodule):
-            super().__setattr__(name, value)
+            self._offer(name, value)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__sources__})
 
 
-def attach(name: str, *, checks: bool = True) -> None:
+def attach(name: str, *, checks: bool = True, modules: Container[str] = ()) -> None:
     """Make a package offer what it imports under `if TYPE_CHECKING:`.
 
     Args:
         name: `__name__` of the package, at the end of its `__init__`.
         checks: whether functions refuse arguments that are not what they ask for.
+        modules: names of those whose functions do so, too.
     """
     package = sys.modules[name]
     assert package.__spec__ is not None and package.__spec__.loader is not None
     text = package.__spec__.loader.get_source(name)  # type: ignore[attr-defined]
     places = sources(text, name)
     package.__dict__.update(__sources__=places, __all__=sorted(places))
-    package.__dict__["__checks__"] = checks
+    package.__dict__.update(__checks__=checks, __checked__=modules)
     package.__class__ = Package
 
 

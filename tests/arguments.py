@@ -79,6 +79,13 @@ def wrong(value: Any) -> Iterator[Any]:
         yield from (unknown, array[None], array[0], array + 0j, array[:-1], array[:0])
 
 
+def offers(face: Any) -> list[str]:
+    """Names that a package offers, or of the functions that a module defines."""
+    functions = (name for name in dir(face) if name[0] != "_")
+    own = lambda name: getattr(getattr(face, name), "__module__", "") == face.__name__
+    return getattr(face, "__all__", None) or [*filter(own, functions)]
+
+
 def recorded(face: Any, name: str) -> tuple[Any, inspect.BoundArguments | None]:
     """The arguments of the first call of a function in its example."""
     offered, calls = getattr(face, name), []
@@ -149,7 +156,7 @@ def fault(function: Callable[[], Any], name: str, nan: bool) -> str:
 def main(package: str, *chosen: str) -> None:
     face = importlib.import_module(f"statmech_attn.{package}")
     count = 0
-    for name in chosen or face.__all__:
+    for name in chosen or offers(face):
         offered = getattr(face, name)
         if inspect.isclass(offered) or not inspect.isfunction(inspect.unwrap(offered)):
             continue

@@ -137,4 +137,4 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.theory.solution import Solution as Solution
 
 
-lazy.attach(__name__)
+lazy.attach(__name__, modules=["pruning"])

@@ -192,4 +192,4 @@ if TYPE_CHECKING:
     )
 
 
-lazy.attach(__name__)
+lazy.attach(__name__, modules=["timeseries"])

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast, NamedTuple
@@ -142,7 +142,7 @@ def require_readable(path: str | Path) -> None:
     with _guarded(path), _open(path, sealed=False) as dataset:
         _texts(dataset.attrs)
         for name in dataset.variables:
-            _variable_info(dataset[name].load().variable)
+            _variable_info(name, dataset[name].load().variable)
 
 
 @contextmanager
@@ -195,7 +195,7 @@ def info(path: str | Path) -> Info:
     """
     with _guarded(path), _open(path) as dataset:
         attributes = dict(dataset.attrs)
-        variables = {str(n): _variable_info(v) for n, v in dataset.variables.items()}
+        variables = {str(n): _variable_info(n, v) for n, v in dataset.variables.items()}
         _text_table({"inputs": "{}"} | attributes, "inputs")
         return Info(
             path=str(path),
@@ -246,16 +246,16 @@ def _text_table(attributes: dict[str, Any], name: str) -> dict[str, str]:
     return table
 
 
-def _variable_info(variable: xr.Variable) -> VariableInfo:
-    text = variable.dtype.kind in "UOT"
-    return VariableInfo(
-        tuple(str(d) for d in variable.dims),
-        variable.shape,
-        "text" if text else variable.dtype.name,
+def _variable_info(name: Hashable, variable: xr.Variable) -> VariableInfo:
+    for missing in (x for x in ("long_name", "symbol") if x not in variable.attrs):
+        raise ValueError(f"variable {name} has no attribute {missing}")
+    kind = "text" if variable.dtype.kind in "UOT" else variable.dtype.name
+    said = (
         variable.attrs["long_name"],
         unit_of(variable.attrs),
         variable.attrs["symbol"],
     )
+    return VariableInfo(tuple(map(str, variable.dims)), variable.shape, kind, *said)
 
 
 @contextmanager

@@ -20,4 +20,4 @@ if TYPE_CHECKING:
     )
 
 
-lazy.attach(__name__)
+lazy.attach(__name__, modules=["arrays", "hidden_markov", "images", "one_shot"])

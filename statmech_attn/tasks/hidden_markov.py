@@ -21,10 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from statmech_attn.arguments import checks
 from statmech_attn.batches import require_double, require_memory, rng
 from statmech_attn.bpkr import Heads, heads_from_products
-from statmech_attn.options import Count
+from statmech_attn.options import Even
 from statmech_attn.tasks.options import Task
 
 
@@ -59,8 +58,7 @@ class Examples(NamedTuple):
     y: Float[Array, " P"]
 
 
-@checks
-def draw(key: Key[Array, ""], setting: Task, *, examples: Count) -> Examples:
+def draw(key: Key[Array, ""], setting: Task, *, examples: Even) -> Examples:
     """Draw labelled chains, `examples` / 2 of each class.
 
     Args:
@@ -82,8 +80,6 @@ def draw(key: Key[Array, ""], setting: Task, *, examples: Count) -> Examples:
         (4, 231, 31)
     """
     require_double()
-    if examples < 2 or examples % 2:
-        raise ValueError(f"examples must be even and >= 2; got {examples}.")
     entries = setting.n_inputs * setting.tokens
     require_memory(f"{examples} examples", COPIES * 8 * examples * entries)
     hidden_key, noise_key = jax.random.split(key)
@@ -114,7 +110,9 @@ def states_shown(setting: Task) -> Float[Array, "2 features"]:
     return math.sqrt(2.0) * halves
 
 
-def noise(key, setting: Task, shape) -> Float[np.ndarray, "P length features"]:
+def noise(
+    key: Key[Array, ""], setting: Task, shape: Sequence[int]
+) -> Float[np.ndarray, "P length features"]:
     """Gaussian noise, scaled in the plane of v_+, v_- and outside it."""
     normal = rng.normal(key, (*shape, setting.features))
     directions = states_shown(setting) / math.sqrt(setting.features)

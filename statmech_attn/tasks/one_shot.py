@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Int32, Key
 
 from statmech_attn.batches import require_double, require_memory
+from statmech_attn.options import Even
 from statmech_attn.tasks.image_files.images import ImageClasses
 from statmech_attn.tasks.options import Setting
 
@@ -134,7 +135,10 @@ def shown(
     patches: Float[Array | np.ndarray, "C D p n"], choices: Choices
 ) -> Float[Array, "B 3 p n"]:
     """Patches of first, second and query image of the choices."""
-    return jnp.stack([patches[rows] for rows in _rows(choices)], 1)
+    try:
+        return jnp.stack([patches[rows] for rows in _rows(choices)], 1)
+    except IndexError as error:
+        raise ValueError(f"patches must hold what is chosen: {error}.") from None
 
 
 def first_symbol(choices: Choices) -> Int32[Array, " B"]:
@@ -143,7 +147,7 @@ def first_symbol(choices: Choices) -> Int32[Array, " B"]:
 
 
 def draw(
-    key: Key[Array, ""], classes: ImageClasses, setting: Setting, *, examples: int
+    key: Key[Array, ""], classes: ImageClasses, setting: Setting, *, examples: Even
 ) -> Examples:
     """Draw labelled examples in float64, `examples` / 2 of each label, + first.
 
@@ -179,7 +183,7 @@ def draw_elsewhere(
     query: ImageClasses,
     setting: Setting,
     *,
-    examples: int,
+    examples: Even,
 ) -> Examples:
     """Draw examples whose queries come from other images than the supports.
 
@@ -271,8 +275,6 @@ def _assembled(shown: Float[Array, "B 3 p N_0"], choices: Choices, codes: Codes)
 
 
 def _even(examples: int, setting: Setting) -> int:
-    if examples < 2 or examples % 2:
-        raise ValueError(f"examples must be even and >= 2; got {examples}.")
     entries = setting.n_inputs * setting.tokens
     require_memory(f"{examples} examples", COPIES * 8 * examples * entries)
     return examples

@@ -298,7 +298,10 @@ def no_name(file):
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    ((no_values, "settled has no values"), (no_name, "something has no 'long_name'")),
+    (
+        (no_values, "settled has no values"),
+        (no_name, "variable lyapunov has no attribute long_name"),
+    ),
 )
 def test_what_is_missing_is_named(written, change, said):
     changed(written, change)

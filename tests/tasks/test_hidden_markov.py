@@ -134,7 +134,10 @@ def accuracies(seed):
         (lambda: hidden_markov.preset("three", jax.random.key(0)), "four-paths"),
         (lambda: hidden_markov.heads(jax.random.key(0), Task(), [["good"]]), "uniform"),
         (lambda: hidden_markov.heads(jax.random.key(0), Task(), [[]]), "every layer"),
-        (lambda: hidden_markov.draw(jax.random.key(0), Task(), examples=3), "even"),
+        (
+            lambda: hidden_markov.draw(jax.random.key(0), Task(), examples=3),
+            "a multiple of 2",
+        ),
     ),
 )
 def test_bad_settings_are_refused_in_one_line(call, message):

@@ -297,12 +297,16 @@ def test_impossible_choices_are_refused(changes, said):
 
 def test_bad_draws_are_refused():
     key, classes = jax.random.key(0), random_classes(2, 3)
-    with pytest.raises(ValueError, match="examples must be even and >= 2; got 3"):
+    with pytest.raises(ValueError, match="examples must be a multiple of 2; got 3"):
         one_shot.draw(key, classes, SMALL, examples=3)
     with pytest.raises(ValueError, match=r"\(classes, drawings, 32, 32\); got"):
         one_shot.draw(key, classes, Setting(), examples=2)
-    with pytest.raises(ValueError, match="the same two classes"):
+    with pytest.raises(ValueError, match="query must be of the size 2 in C to fit"):
         one_shot.draw_elsewhere(key, classes, random_classes(3, 3), SMALL, examples=2)
+    others = one_shot.draw_elsewhere(
+        key, classes, random_classes(2, 4), SMALL, examples=2
+    )
+    assert others.y.shape == (2,)  # of other numbers of drawings
     with pytest.raises(ValueError, match="two or more classes are needed; got 1"):
         one_shot.pairs(key, 1)
     with jax.enable_x64(False), pytest.raises(RuntimeError, match="jax_enable_x64"):

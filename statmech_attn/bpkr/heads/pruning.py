@@ -22,6 +22,7 @@ alone.
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,8 +34,10 @@ from statmech_attn.bpkr.attention.networks import effective_weights, Weights
 from statmech_attn.bpkr.posed.kernels import path_readout, with_prefactor
 from statmech_attn.bpkr.posed.prior import branches, head_counts, path_shares, skips
 from statmech_attn.bpkr.theory.predictor import paths_through, Theory
+from statmech_attn.options import Count, Gaps, Numbers
 
 
+Skips = Sequence | Numbers | None
 FEWEST = 3  # heads of which a rank correlation is taken
 
 Head = tuple[int, int]
@@ -112,7 +115,9 @@ def mean_contributions(
 
 
 def contribution_sizes(
-    parts: Float[Array | np.ndarray, "P Pi"], heads: Sequence[int], skip=None
+    parts: Float[Array | np.ndarray, "P Pi"],
+    heads: Annotated[Sequence[Count], "L"],
+    skip: Skips = None,
 ) -> Float[np.ndarray, " n"]:
     """Root mean square of what the paths through every head add to f, over the largest.
 
@@ -141,7 +146,7 @@ def pruned_outputs(
     parts: Float[Array | np.ndarray, "P Pi"],
     heads: Sequence[int],
     off: Sequence[Head] = (),
-    skip=None,
+    skip: Skips = None,
 ) -> Float[np.ndarray, " P"]:
     """f without the heads in `off`; NaN where these leave no path.
 
@@ -191,12 +196,10 @@ def right_without(
     y: Float[np.ndarray, " P"],
     heads: Sequence[int],
     off: Sequence[Head] = (),
-    skip=None,
+    skip: Skips = None,
 ) -> Float[np.ndarray, " P"]:
     """Whether the sign is right without heads `off`, 1 or 0; NaN without a path."""
     f = pruned_outputs(parts, heads, off, skip)
-    if np.shape(y) != f.shape:
-        raise ValueError(f"y must have shape {f.shape}, as f; got {np.shape(y)}.")
     return np.where(np.isnan(f), np.nan, np.sign(f) == np.sign(y))
 
 
@@ -218,7 +221,7 @@ def cumulative_accuracy(
     y: Float[np.ndarray, " P"],
     heads: Sequence[int],
     order: Sequence[int] | Int[np.ndarray, " heads"],
-    skip=None,
+    skip: Skips = None,
 ) -> Float[np.ndarray, " n"]:
     """Accuracy after 0, 1, 2, ... heads, pruned one after the other.
 
@@ -312,8 +315,7 @@ def head_magnitudes(weights: Weights) -> Float[np.ndarray, " n"]:
 
 
 def rank_correlation(
-    scores: Sequence[float] | Real[np.ndarray, " n"],
-    drops: Sequence[float] | Real[np.ndarray, " n"],
+    scores: Annotated[Gaps, "n"], drops: Annotated[Gaps, "n"]
 ) -> float:
     """Spearman's rank correlation of scores with accuracy drops; ties share a rank.
 
@@ -336,7 +338,7 @@ def rank_correlation(
 
 
 def chance_correlation(
-    correlations: Float[np.ndarray, " R"], drops: Float[np.ndarray, "R n"]
+    correlations: Annotated[Gaps, "R"], drops: Annotated[Gaps, "R n"]
 ) -> float:
     r"""Standard deviation of the mean rank correlation of scores that say nothing.
 

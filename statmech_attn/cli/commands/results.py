@@ -96,10 +96,8 @@ def rematch(
     batches.runtime.prepare()
     storage.require_no_input(output, [file])
     dataset = _read(file)
-    way: Any = matching  # of which there are two, as is seen at the door
-    matched = studies.rematch(
-        dataset, way, furthest, file.parent, allow_code=allow_code
-    )
+    at: Any = matching, furthest, file.parent  # of two ways, as is seen at the door
+    matched = studies.rematch(dataset, *at, allow_code=allow_code)
     study, keys = matched.attrs["study"], storage.info(file).keys
     storage.write(output, matched, study=study, keys=keys, overwrite=overwrite)
     _print_summary(matched)

@@ -108,6 +108,7 @@ class Follower:
         self.system, self.search = as_system(system), search
         require_states(self.system, starts, parameters)
         lanes = side_by_side(self.system, starts, parameters)
+        self.one = take(lanes, np.zeros(1, int))
         self.lanes = lanes_for(count_of(lanes[0]))
         example = _on_device(take((*lanes, *Place(0, 1)), np.zeros(self.lanes, int)))
         self._compiled = {self.lanes: Compiled(self._looked, *example)}

@@ -23,6 +23,7 @@ from statmech_attn.dynamics.attractors.orbit_follower import (
     Follower,
     put,
     Search,
+    take,
 )
 from statmech_attn.dynamics.attractors.windows import (
     last_pieces,
@@ -33,7 +34,7 @@ from statmech_attn.dynamics.attractors.windows import (
     witnesses,
 )
 from statmech_attn.dynamics.maps.starts import side_by_side, starts_of, warn_of_readings
-from statmech_attn.dynamics.maps.systems import count_of, System
+from statmech_attn.dynamics.maps.systems import count_of, describe, System
 from statmech_attn.dynamics.maps.tracing import untraced
 from statmech_attn.dynamics.motion.phases import EXACT, HORIZON
 from statmech_attn.labels import STEP, Variable, Words
@@ -245,6 +246,12 @@ class _Run:
     def __init__(self, follower: Follower, starts: PyTree, parameters: PyTree):
         self.follower, system = follower, follower.system
         lanes, self.parameters = side_by_side(system, starts, parameters)
+        one = take((lanes, self.parameters), np.zeros(1, int))
+        if describe(one) != describe(follower.one):
+            raise ValueError(
+                "starts and parameters must be like those of the follower, "
+                f"{describe(follower.one)}; got {describe(one)}."
+            )
         self.state = jax.tree.map(lambda x: np.array(x, order="C"), lanes)
         self.record, n = follower.search.record, count_of(lanes)
         self.seen = follower.see(self.state)

@@ -19,13 +19,14 @@ import warnings
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from statmech_attn import extras
 from statmech_attn.labels import Words
+from statmech_attn.options import Gaps
 
 
 METHODS = ("rosenstein", "eckmann")
@@ -69,7 +70,7 @@ class Estimate(NamedTuple):
 
 
 def largest_exponent(
-    series: Float[np.ndarray, " T"],
+    series: Annotated[Gaps, "T"],
     *,
     method: str = "rosenstein",
     embedding: int = 5,
@@ -145,7 +146,7 @@ def largest_exponent(
 
 
 def correlation_dimension(
-    series: Float[np.ndarray, " T"],
+    series: Annotated[Gaps, "T"],
     *,
     embedding: int = 5,
     lag: int = 1,
@@ -184,7 +185,7 @@ def correlation_dimension(
 
 
 def sample_entropy(
-    series: Float[np.ndarray, " T"],
+    series: Annotated[Gaps, "T"],
     *,
     embedding: int = 2,
     lag: int = 1,

@@ -39,7 +39,7 @@ class ImageClasses(NamedTuple):
     """Images of C classes, D of each; float32 in [0, 1], bright strokes on dark."""
 
     names: tuple[str, ...]
-    images: Float[np.ndarray, "C D S S"]
+    images: Float[np.ndarray, "C _D S S"]
 
 
 class Split(NamedTuple):

@@ -336,7 +336,7 @@ def test_a_part_holds_the_images_of_its_names(made):
         ("lake", '"small" or "vinyals"; got \'lake\''),
         ("vinyals", "Alphabet_of_the_Magi is not .* images_background.zip"),
         (dict(train=["Greek"], test=["Latin"]), "train, validation and test"),
-        (dict(train=["Greek"], validation="Latin", test=["Korean"]), "needs the lists"),
+        (dict(train=["Greek"], validation="Latin", test=["Korean"]), "a sequence"),
         (dict(train=["Greek"], validation=[], test=["Korean"]), "needs the lists"),
         (
             dict(train=["Greek"], validation=["Latin"], test=["ULOG"]),
