@@ -62,9 +62,11 @@ def quantity(value: Any, error: Any = math.nan) -> str:
 
 def text(self: Any) -> str:
     """Name of the class, and a line for every row; shapes while JAX traces it."""
+    import equinox as eqx
+
     rows = _lines(self)
     if rows is None:
-        return _structure(self)
+        return eqx.tree_pformat(self)
     width = max((len(name) for name, _ in rows), default=0)
     lines = [f"  {name:<{width}}  {words}" for name, words in rows]
     return "\n".join([type(self).__name__, *lines])
@@ -74,7 +76,7 @@ def as_html(self: Any) -> str:
     """A result as a table of HTML."""
     rows = _lines(self)
     if rows is None:
-        return f"<pre>{html.escape(_structure(self))}</pre>"
+        return f"<pre>{html.escape(text(self))}</pre>"
     body = [HTML_ROW.format(*map(html.escape, row)) for row in rows]
     return HTML.format(html.escape(type(self).__name__), "".join(body))
 
@@ -88,7 +90,7 @@ def to_dataset(self: Any) -> "xr.Dataset":
 
     variables, kind = {}, _words_of(type(self).__name__)
     for row, values, errors in _rows(self, self._shown):
-        labelled = row.in_steps(_unit(self))
+        labelled = row.in_steps(getattr(self, "unit", STEP))
         for part, numbers in zip(
             (labelled, labelled.ended(row.part_of_error)), (values, errors)
         ):
@@ -130,9 +132,9 @@ def knows_given(function: Function) -> Function:
 @functools.cache
 def _roomy(kind: type) -> type:
     """A class of named tuples, with room beside the fields; pickles are as before."""
-    reduced = lambda self: (kind, tuple(self))
-    known = {"__module__": kind.__module__, "__doc__": kind.__doc__}
-    return type(kind.__name__, (kind,), known | {"__reduce__": reduced})
+    own = {name: getattr(kind, name) for name in ("__module__", "__doc__")}
+    own["__reduce__"] = lambda self: (kind, tuple(self))
+    return type(kind.__name__, (kind,), own)
 
 
 def _given_to(result: Any) -> dict[str, Any]:
@@ -159,20 +161,18 @@ def _of_given(dataset: "xr.Dataset", given: Mapping[str, Any]) -> "xr.Dataset":
             values = values.flat[0] if one else values
             if np.shape(values) in ((), shape):
                 label = labels.get(name, Variable(name, "", f"parameter {name}"))
-                known[name] = (batch if np.ndim(values) else (), values, label)
+                dims = batch if np.ndim(values) else ()
+                known[name] = dims, values, label.attributes()
+    dataset = dataset.assign_coords(known)
     along = [name for name, (dims, *_) in known.items() if dims]
     if len(along) == len(batch) == 1:
-        dataset, batch = dataset.rename_dims({batch[0]: along[0]}), (along[0],)
-    coordinates = {
-        name: (batch if dims else (), values, label.attributes())
-        for name, (dims, values, label) in known.items()
-    }
+        dataset = dataset.swap_dims({batch[0]: along[0]})
     step = next((given[n] for n in SYSTEMS if n in given), None)
     name = getattr(getattr(step, "step", step), "__name__", "")
     words = {"system": name} if name else {}
     net = given.get("net", getattr(problem, "net", None))
     words |= getattr(net, "file_attributes", {})
-    return dataset.assign_coords(coordinates).assign_attrs(words)
+    return dataset.assign_attrs(words)
 
 
 METHODS = (text, as_html, to_dataset)  # __repr__, _repr_html_ and to_dataset
@@ -183,22 +183,12 @@ def batch_first(result: Any, values: np.ndarray, own: int) -> np.ndarray:
 
     The package puts the axes of a batch last, `jax.vmap` puts its own first.
     """
-    leading = _leading(result)
+    leading = getattr(result, "leading_axes", 0)  # axes of a batch that stand first
     trailing = values.ndim - leading - own
     if trailing <= 0:
         return values
     last = range(values.ndim - trailing, values.ndim)
     return np.moveaxis(values, last, range(leading, leading + trailing))
-
-
-def _leading(result: Any) -> int:
-    """Axes of a batch that stand first."""
-    return getattr(result, "leading_axes", 0)
-
-
-def _unit(result: Any) -> str:
-    """What a step is: a result of a system has the word of its system."""
-    return getattr(result, "unit", STEP)
 
 
 def _rows(result: Any, rows: Iterable[Variable]):
@@ -237,7 +227,8 @@ def _lines(result: Any) -> list[tuple[str, str]] | None:
             if row.long_name.endswith(ZERO) and not values.any():
                 lines.append((row.long_name.removesuffix(ZERO), "none"))
                 continue
-            unit = unit_of(row.in_steps(_unit(result)).attributes())
+            labelled = row.in_steps(getattr(result, "unit", STEP))
+            unit = unit_of(labelled.attributes())
             counts = unit.isalpha() and values.dtype.kind in "iu"
             unit = plural(unit) if counts and (values != 1).any() else unit
             unit = "" if unit == "1" else f" {unit}"
@@ -300,13 +291,6 @@ def _dims(row: Variable, values: np.ndarray) -> tuple[str, ...]:
     count = values.ndim - len(axes)
     batch = ["batch"] if count == 1 else [f"batch_{i + 1}" for i in range(count)]
     return (*batch, *axes)
-
-
-def _structure(result: Any) -> str:
-    """Fields with their shapes."""
-    import equinox as eqx
-
-    return eqx.tree_pformat(result)
 
 
 def _words_of(name: str) -> str:

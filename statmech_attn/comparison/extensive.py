@@ -202,11 +202,8 @@ def _point(
         contents["spread_slope"], contents["spread_slope_stderr"] = (
             (over, part) for part in slope
         )
-        columns = (
-            x.reshape(len(n_spins), -1, difference.shape[-1])
-            for x in (difference, sampled, varies)
-        )
-        shared = predicted.reshape(len(n_spins), -1, difference.shape[-1])
+        by_point = lambda x: x.reshape(len(n_spins), -1, x.shape[-1])
+        *columns, shared = map(by_point, (difference, sampled, varies, predicted))
         bias = bias_slope(n_spins, *columns, axes=(2,), shared=shared)
         shape = difference.shape[1:-1]
         contents["bias_slope"], contents["bias_slope_stderr"] = (

@@ -331,7 +331,8 @@ def bias_slope(
     errors = ((masked(x) * np.abs(profile)).sum(axes) / norm for x in (stderr, shared))
     size = np.where(part.squeeze(axes), size, np.nan)
     columns = (x.reshape(len(x), -1).T for x in (size, *errors))
-    fits = [_fit_power(n_spins, *column) for column in zip(*columns, strict=True)]
+    n = np.asarray(n_spins, float)
+    fits = [_fit_power(n, *column) for column in zip(*columns, strict=True)]
     return Slope(*np.reshape(np.transpose(fits), (2, *size.shape[1:])))
 
 
@@ -369,15 +370,14 @@ def _common(used, axes):
 def _fit_power(n_spins, size, error, shared) -> tuple[float, float]:
     """Exponent of size ~ N^s and its error; NaN if the sizes do not determine it."""
     known = np.isfinite(size) & (error > 0)
-    size, error, shared = size[known], error[known], shared[known]
+    x, size, error, shared = (v[known] for v in (n_spins, size, error, shared))
     if known.sum() < 2 or size[0] < 5 * np.hypot(error[0], shared[0]):
         return np.nan, np.nan
-    x = np.asarray(n_spins, float)[known]
     power = lambda x, amplitude, s: amplitude * (x / x[0]) ** s
     sigma = np.diag(error**2) + np.outer(shared, shared) if shared.any() else error
-    how = {"sigma": sigma, "absolute_sigma": True}
+    how = {"sigma": sigma, "absolute_sigma": True, "p0": (1.0, -1.0)}
     try:
-        best, covariance = optimize.curve_fit(power, x, size, (1.0, -1.0), **how)
+        best, covariance = optimize.curve_fit(power, x, size, **how)
     except RuntimeError:  # no convergence: the sizes follow no power law
         return np.nan, np.nan
     return best[1], np.sqrt(covariance[1, 1])

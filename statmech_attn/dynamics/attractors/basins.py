@@ -272,7 +272,8 @@ def distinguish(orbits: Orbits) -> Attractors:
     rank = np.argsort(-count, kind="stable")
     place = np.append(np.argsort(rank), [DIVERGED, NOT_SETTLED])
     leader = np.array(leaders, int)[rank]
-    kind = np.array([_kind_of(orbits.kind[label == k]) for k in rank], int)
+    kinds = (np.bincount(orbits.kind[label == k]) for k in rank)
+    kind = np.array([np.argmax(counted) for counted in kinds], int)
     transient = [_was_left(orbits, i) for i in leader]
     return Attractors(
         kind,
@@ -341,10 +342,6 @@ def _canonical(orbits: Orbits) -> np.ndarray:
     means = orbits.points[settled].mean(axis=1)
     keys = (*means.T[::-1], orbits.scatter[settled], orbits.period[settled])
     return settled[np.lexsort(keys)]
-
-
-def _kind_of(kinds: np.ndarray) -> int:
-    return int(np.argmax(np.bincount(kinds)))
 
 
 def _was_left(orbits: Orbits, leader: int) -> bool:

@@ -163,9 +163,10 @@ def _turns(a: Point, b: Point) -> bool:
 
 def _changes(a: Point, b: Point) -> list[int]:
     """Kinds of the events on a step; several entries where it must be split."""
-    branching = _flips(_bordered, a, b)
+    branching = _flips(lambda p: np.vstack([p.jacobian, p.tangent]), a, b)
     folded = _turns(a, b) and not branching
-    doubled = _flips(_plus_one, a, b)
+    plus_one = lambda p: p.jacobian[:, :-1] + 2 * np.eye(len(p.jacobian))
+    doubled = _flips(plus_one, a, b)
     pairs = abs(_outside(b) - _outside(a)) // 2
     kinds = [BRANCHING] * branching + [FOLD] * folded + [DOUBLING] * doubled
     return kinds + [TORUS] * pairs
@@ -174,14 +175,6 @@ def _changes(a: Point, b: Point) -> list[int]:
 def _flips(matrix_of, a: Point, b: Point) -> bool:
     sign = lambda point: np.linalg.slogdet(matrix_of(point))[0]
     return bool(sign(a) * sign(b) < 0)
-
-
-def _bordered(point: Point):
-    return np.vstack([point.jacobian, point.tangent])
-
-
-def _plus_one(point: Point):
-    return point.jacobian[:, :-1] + 2 * np.eye(len(point.jacobian))
 
 
 def _outside(point: Point) -> int:

@@ -228,7 +228,9 @@ def assembled(
     if starts > 1:
         numbers["start"] = np.arange(starts)
         dims, shape = (*dims, "start"), (*shape, starts)
-    order = None if places.order is None else _with_starts(places.order, starts)
+    order = places.order
+    if order is not None:  # that of rows, starts fastest
+        order = (order[:, None] * starts + np.arange(starts)).ravel()
     columns = {
         name: _column(rows, name, dims, shape, order, table.attributes(name))
         for name in names
@@ -270,11 +272,6 @@ def _shape(places: Places) -> tuple[int, ...]:
     return tuple(
         len(coordinates["level" if d == "point" else d][1]) for d in places.dims
     )
-
-
-def _with_starts(order: np.ndarray, starts: int) -> np.ndarray:
-    """The order of rows, starts fastest, from that of points."""
-    return (order[:, None] * starts + np.arange(starts)).ravel()
 
 
 def _column(rows: Rows, name: str, dims, shape, order, attributes) -> Column:

@@ -106,8 +106,8 @@ class Spectrum(eqx.Module):
             and scatter more than `exponents` in chaos.
         stderr: standard errors of the exponents, from blocks: two to six times too
             large where successive blocks compensate (logistic map at r = 4, Lorenz).
-            What is left of a transient is not in them: `halves` and `blocks` show it.
-            100 steps next to a doubling leave 5.6 errors.
+            What is left of a transient is not in them (5.6 errors next to a doubling
+            after 100 steps): `halves` and `blocks` show it.
         resolved: number of leading exponents that rounding does not hide.
         halves: weighted averages over each half of the window.
         blocks: averages over each block.
@@ -511,18 +511,15 @@ def summarise(
         blocks=sort_each(jax.vmap(mark)(per_step)),
         bounds=sort_each(bounds),
         steps=jnp.asarray(blocks * per_block * every),
-        log_det=_log_det(sums, per_block * every) if dimension == k else None,
+        log_det=mean_of(sums.blocks[:, k] / (per_block * every))
+        if dimension == k  # it stands after all log-lengths
+        else None,
         dimension=dimension,
         unit=unit,
     )
 
 
 _summarise = eqx.filter_jit(summarise)  # a program of shapes, shared by all maps
-
-
-def _log_det(sums: Sums, steps) -> Float[Array, "*batch"]:
-    """Average of ln|det DF|, which stands after all log-lengths."""
-    return mean_of(sums.blocks[:, sums.noise.shape[0]] / steps)
 
 
 def window_weights(s: Float[Array, ""]) -> Float[Array, "3"]:

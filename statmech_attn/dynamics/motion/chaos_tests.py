@@ -74,8 +74,8 @@ def recurrence(
 
     errors = jnp.where(candidates < length, jax.vmap(error)(candidates), jnp.inf)
     moves = jnp.max(jnp.abs(x[multiple:] - x[:-multiple])) * scale
-    halved = (candidates // multiple) % 2 == 0
-    moves = jnp.where(halved, jax.vmap(error)(candidates // 2), moves)
+    halves = jax.vmap(error)(candidates // 2)
+    moves = jnp.where(candidates // multiple % 2, moves, halves)
     closed = (candidates == multiple) | (errors <= CLOSED * moves)
     recurs = (errors <= tolerance) & closed
     first = jnp.argmax(recurs)

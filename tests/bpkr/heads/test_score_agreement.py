@@ -27,6 +27,8 @@ def test_correlations_are_those_of_spearman_over_all_heads_and_within_layers():
         stats.spearmanr(score[s], mean[s]).statistic for s in (slice(5), slice(5, 12))
     ]
     np.testing.assert_allclose(agreement.within, np.mean(layers))
+    by_layer = bpkr.score_agreement({"mine": np.split(score, [5])}, gained, (5, 7))
+    assert repr(by_layer) == repr(agreement)
 
 
 @pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.slow)])

@@ -85,6 +85,7 @@ def test_a_cascade_ends_where_no_doubling_is_met():
     )
     assert [branch.period for branch in found] == [1, 2, 4]
     assert found[-1].special == () and found[-1].reason == "left_range"
+    assert max(branch.values.max() for branch in found) == found[-1].values[-1] == 3.5
 
 
 def test_the_doubled_branch_leaves_from_the_doubling():
@@ -100,8 +101,11 @@ def test_the_doubled_branch_leaves_from_the_doubling():
         x = (r + 1 + side * np.sqrt((r - 3) * (r + 1))) / (2 * r)
         np.testing.assert_allclose(branch.x[:, 0], x, atol=1e-9)
         assert branch.period == 2 and branch.stable.all()
+        assert branch.values.max() == r[-1] == 3.4 and branch.reason == "left_range"
         sides.append(side)
     assert sorted(sides) == [-1, 1]
+    with pytest.raises(ValueError, match="within"):
+        switch(logistic_point(), start.special[0], within=(3.2, 3.4)).run()
 
 
 def test_a_pitchfork_has_two_halves():
