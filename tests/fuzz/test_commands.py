@@ -388,6 +388,16 @@ def test_numbers_that_no_picture_can_show(command, tmp_path):
     assert ended.code == 1 and "pruning.h5: a picture cannot be drawn" in ended.said
 
 
+def number_for_a_unit(file):
+    file["lyapunov"].attrs["units"] = 5
+
+
+def test_what_nobody_foresaw_in_a_file_names_it(command, tmp_path):
+    path = changed(scan(tmp_path / "scan.h5"), number_for_a_unit)
+    ended = command("explore", path, "--export", tmp_path / "scan.html").orderly()
+    assert ended.code == 1 and "scan.h5: no page can be made" in ended.said
+
+
 def altered(source: pathlib.Path, path: pathlib.Path, chance: random.Random) -> None:
     """A copy of a file with something of it changed."""
     content = bytearray(source.read_bytes())

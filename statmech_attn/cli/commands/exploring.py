@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from statmech_attn.cli.terminal import errors
 from statmech_attn.cli.terminal.arguments import AllowCode
 from statmech_attn.cli.terminal.screen import out
 
@@ -48,7 +49,8 @@ def explore(
     if export is not None:
         if len(files) > 1:
             raise typer.BadParameter("--export takes one file.")
-        size = write_page(files[0], export, overwrite=overwrite)
+        with errors.of_file(files[0], "no page can be made"):
+            size = write_page(files[0], export, overwrite=overwrite)
         out.say(f"wrote {export}: {size}")
         return
     try:

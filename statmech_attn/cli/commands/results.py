@@ -15,7 +15,6 @@ from statmech_attn.cli.terminal.arguments import (
     Overwrite,
 )
 from statmech_attn.cli.terminal.screen import out
-from statmech_attn.reporting import line_of
 
 
 class Format(StrEnum):
@@ -49,7 +48,10 @@ def compare(
     text = _comparison_study(theory, simulations)
     storage.check_output(output, study=text, overwrite=overwrite, inputs=inputs)
     batches.runtime.prepare()
-    agreement = comparison.compare(*map(_read, inputs))
+    read = [*map(_read, inputs)]
+    named = ", ".join(map(str, inputs))
+    with errors.of_file(named, "a comparison cannot be made"):
+        agreement = comparison.compare(*read)
     storage.write(output, agreement, study=text, kind="comparison", overwrite=overwrite)
     _print_summary(agreement)
     out.say(f"wrote {output}")
@@ -177,19 +179,11 @@ def figure(
     formats = [form.value for form in format_ or (Format.png, Format.pdf)]
     dataset = figures.within(_read(file), range_ or [])
     chosen = figures.parts(dataset, only or [])
-    try:
+    with errors.of_file(file, "a picture cannot be drawn"):
         for name, picture in plotting.pictures(dataset, chosen):
             figure = figures.resized(picture, inches)
             for path in plotting.save(figure, output, name, formats, dpi):
                 out.say(f"wrote {path}")
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        if errors.raised_on_purpose(error):
-            raise
-        raise ValueError(
-            f"{file}: a picture cannot be drawn ({type(error).__name__}: "
-            f"{line_of(error)}): numbers of the file do not fit together, or this is "
-            "an error of statmech-attn; statmech-attn --debug shows where."
-        ) from error
 
 
 def info(
@@ -205,8 +199,9 @@ def info(
     described = storage.info(file)
     with storage.opened(file) as dataset:
         require_layout(dataset, file)
-        print_info(described, out)
-        _print_summary(dataset)
+        with errors.of_file(file, "no summary can be given"):
+            print_info(described, out)
+            _print_summary(dataset)
 
 
 def export(
@@ -255,8 +250,9 @@ def export(
         raise typer.BadParameter("give --csv FILE, --json FILE or --zarr FOLDER.")
     exports.check(file, chosen, overwrite=overwrite)
     names = [name.strip() for name in rows.split(",") if name.strip()]
-    for line in exports.write(file, chosen, names):
-        out.say(line)
+    with errors.of_file(file, "it cannot be exported"):
+        for line in exports.write(file, chosen, names):
+            out.say(line)
 
 
 PACKED = 2**28, 16  # bytes that any file may unpack to, or so many times its size

@@ -7,6 +7,9 @@ exception is an error of this package: it says so, with a code of its own.
 import dis
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from statmech_attn.reporting import line_of
 
@@ -100,6 +103,21 @@ def raised_on_purpose(error: BaseException) -> bool:
     instruction = dis.opname[frame.f_code.co_code[last.tb_lasti]]
     module = frame.f_globals.get("__name__", "")
     return instruction == "RAISE_VARARGS" and module.partition(".")[0] == PACKAGE
+
+
+@contextmanager
+def of_file(file: str | Path, what: str) -> Iterator[None]:
+    """What nobody foresaw while the content of a file is shown names the file."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
+        if raised_on_purpose(err):
+            raise
+        raise ValueError(
+            f"{file}: {what} ({type(err).__name__}: {line_of(err)}): values of the "
+            "file do not fit together, or this is an error of statmech-attn; "
+            "statmech-attn --debug shows where."
+        ) from err
 
 
 def _in_brackets(error: BaseException) -> str:

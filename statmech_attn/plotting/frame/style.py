@@ -7,6 +7,7 @@ it); phases also differ in lightness, and attractors have colours that no phase 
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -181,16 +182,25 @@ def save(
         'empty.pdf'
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{form}" for form in formats]
-    for path in paths:
-        require_replaceable(path, True, _is_ours, "picture of this package")
-    with mpl.rc_context(SETTINGS):
-        for path, form in zip(paths, formats, strict=True):
-            default, metadata = FORMATS[form]
-            with replaced(path) as part:
-                drawn.savefig(part, dpi=dpi or default, metadata=metadata)
+    with ExitStack() as undone:
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            undone.callback(_remove_empty, folder)  # of a full disk, for example
+        paths = [folder / f"{name}.{form}" for form in formats]
+        for path in paths:
+            require_replaceable(path, True, _is_ours, "picture of this package")
+        with mpl.rc_context(SETTINGS):
+            for path, form in zip(paths, formats, strict=True):
+                default, metadata = FORMATS[form]
+                with replaced(path) as part:
+                    drawn.savefig(part, dpi=dpi or default, metadata=metadata)
+        undone.pop_all()
     return paths
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):  # something is in it
+        folder.rmdir()
 
 
 def _is_ours(path: Path) -> bool:

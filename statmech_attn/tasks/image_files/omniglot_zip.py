@@ -24,6 +24,7 @@ _MEMBER = re.compile(
 
 MAX_PIXELS = 2**27  # of a character; the published ones have 20 drawings of 105 x 105
 MAX_BYTES = 2**20  # of a drawing; the published ones have some hundred
+MIDDLE = 128  # grey; the darkest published drawing has a mean of 207
 # An encrypted member is a RuntimeError.
 _UNREADABLE = (
     zipfile.BadZipFile,
@@ -109,7 +110,10 @@ def _wrong(values: np.ndarray, side: int, count: int) -> str:
         return f"{len(values)} pixels a side, the others {side}"
     if count * side**2 > MAX_PIXELS:
         return f"{count} drawings of {side} pixels a side, more than are read"
-    return "nothing is drawn" if values.min() == values.max() else ""
+    if values.min() == values.max():
+        return "nothing is drawn"
+    inverted = "more ink than paper; published drawings are black (0) on white (255)"
+    return inverted if values.mean() < MIDDLE else ""
 
 
 def _shown(member: str) -> str:

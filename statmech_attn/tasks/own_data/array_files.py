@@ -34,6 +34,15 @@ _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+_NO_HEADER = (  # of Python's parser
+    KeyError,
+    MemoryError,
+    RecursionError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    tokenize.TokenError,
+)
 _KINDS = {  # of types that are no real numbers: what they are, and what makes numbers
     "O": (
         "Python objects",
@@ -227,11 +236,8 @@ def _readable(read: Callable[..., Any]) -> Callable[..., Any]:
             EOFError,
             KeyError,
             lzma.LZMAError,
-            MemoryError,  # of Python's parser, on headers
-            RecursionError,
+            MemoryError,
             RuntimeError,  # of zipfile, about passwords and compression
-            SyntaxError,  # of headers, as the next two
-            tokenize.TokenError,
             TypeError,
             ValueError,
             zipfile.BadZipFile,
@@ -272,10 +278,11 @@ def _of_npz(path: Path) -> ArrayFile:
 
 
 def _header(stream, name: str) -> Stored:
-    version = np.lib.format.read_magic(stream)
-    if version not in _HEADERS:
-        raise ValueError(f"{name} has version {version} of the format of arrays")
-    shape, _, dtype = _HEADERS[version](stream)
+    try:
+        version = np.lib.format.read_magic(stream)
+        shape, _, dtype = _HEADERS[version](stream)
+    except _NO_HEADER:
+        raise ValueError(f"{name} has no header of numpy.save") from None
     return Stored(shape, dtype)
 
 

@@ -117,3 +117,15 @@ def test_dots_cells_and_text_on_colours_can_be_read():
     assert (style.dot(20, 0.9), style.dot(1000, 0.9)) == (4.0, 0.9)
     assert style.is_light(style.YELLOW) and not style.is_light(style.BLUE)
     assert style.cell_edges([0.0, 1.0, 3.0]).tolist() == [-0.5, 0.5, 2.0, 4.0]
+
+
+def test_no_new_folder_without_a_picture_is_left(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    (tmp_path / "there").mkdir()
+    for name in ("new", "there"):
+        with pytest.raises(OSError, match="No space left"):
+            style.save(Figure(), tmp_path / name, "picture")
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]

@@ -38,6 +38,9 @@ ALPHABETS = """
 CHARACTERS = {name: int(count) for name, count in map(str.split, ALPHABETS.split(","))}
 
 
+DRAWN = np.where(np.eye(21) > 0, 0, 255)  # ink is 0
+
+
 @pytest.fixture(scope="module")
 def made(made_images, tmp_path_factory):
     """Both small zips with 3 characters an alphabet and 4 drawings, 21 x 21."""
@@ -195,6 +198,8 @@ def test_strokes_on_nothing_are_strokes_on_white(mode):
     ("member", "image", "said"),
     [
         ("Korean/character01/0001_02", np.full((21, 21), 255), "nothing is drawn"),
+        ("Korean/character01/0001_02", 255 - DRAWN, "more ink than paper"),
+        ("Korean/character01/0001_02", DRAWN // 255, "more ink than paper"),
         (f"Ko\n{'y' * 50_000}/character01/0001_02", np.zeros((2, 3)), "3 x 2 pixels"),
         (f"Korean/character01/1_{'2' * 5000}", np.zeros((3, 3)), "character01 has 3"),
     ],

@@ -392,6 +392,20 @@ def test_an_array_is_read_from_the_member_that_was_checked(tmp_path, other):
     assert file.numbers("Y", [1]).tolist() == [-1.0]
 
 
+@pytest.mark.parametrize(
+    "header",
+    (b"__import__('os').abort()", b"(" * 60_000, b"{'descr': '<f8', [", b"", b"\xff"),
+)
+@pytest.mark.parametrize("version", (b"\x01", b"\x09"))
+def test_a_header_that_is_none_names_its_array(tmp_path, header, version):
+    """Python's words on such headers name objects, or say to allow pickles."""
+    length = len(header).to_bytes(2, "little")
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("xi.npy", b"\x93NUMPY" + version + b"\0" + length + header)
+    with pytest.raises(ValueError, match="xi has no header of numpy.save"):
+        array_files.opened(tmp_path / "a.npz")
+
+
 def test_a_damaged_lzma_member_is_one_line(tmp_path):
     path = tmp_path / "a.npz"
     packed(path, **{"Y.npy": np.random.default_rng(0).normal(size=500)})
