@@ -207,9 +207,10 @@ def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
     """The type that an annotation says, also one that type checkers alone import."""
     if not isinstance(annotation, str):
         return Any if annotation is inspect.Parameter.empty else annotation
-    face = sys.modules[function.__module__.rpartition(".")[0]]
+    names = function.__module__.split(".")
+    faces = [sys.modules[".".join(names[:n])] for n in range(2, len(names))]
     words = set(re.findall(r"\w+", annotation)) - set(function.__globals__)
-    named = {word: getattr(face, word) for word in words if word in dir(face)}
+    named = {w: getattr(face, w) for face in faces for w in words & set(dir(face))}
     try:
         return eval(annotation, function.__globals__, named)
     except (AttributeError, NameError):

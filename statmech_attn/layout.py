@@ -67,9 +67,10 @@ def _lacking(dataset: xr.Dataset, table: Variables) -> Iterator[str]:
             words = row.flags if name.startswith("phase") else ()
             flags |= {name: len(words)} if words else {}
     for name, variable in dataset.variables.items():
-        if "flag_meanings" in variable.attrs:
-            if not _has_words(str(name), variable, flags.get(str(name))):
-                yield f"its variable {name} has codes without a meaning"
+        if "flag_meanings" in variable.attrs and not _has_words(
+            str(name), variable, flags.get(str(name))
+        ):
+            yield f"its variable {name} has codes without a meaning"
 
 
 def _is_table(text) -> bool:

@@ -154,7 +154,9 @@ def fault(function: Callable[[], Any], name: str, nan: bool) -> str:
 
 
 def main(package: str, *chosen: str) -> None:
-    face = importlib.import_module(f"statmech_attn.{package}")
+    room, *module = package.split(".")
+    face: Any = importlib.import_module(f"statmech_attn.{room}")
+    face = getattr(face, module[0]) if module else face
     count = 0
     for name in chosen or offers(face):
         offered = getattr(face, name)

@@ -59,7 +59,9 @@ OPEN = {  # arguments that may be anything, with the reason
 
 def arguments(face: str):
     """Name of every function of a face, and its arguments."""
-    package = importlib.import_module(f"statmech_attn.{face}")
+    room, *module = face.split(".")
+    package = importlib.import_module(f"statmech_attn.{room}")
+    package = getattr(package, module[0]) if module else package
     for name in offers(package):
         offered = getattr(package, name)
         plain = inspect.unwrap(offered)

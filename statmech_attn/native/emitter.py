@@ -81,8 +81,7 @@ class Emitter(Functions):
                     f"it uses {equation.primitive.name} as JAX {jax.__version__} "
                     f"writes it, which cannot be read ({said})"
                 ) from error
-            for variable, result in zip(equation.outvars, results, strict=True):
-                values[variable] = result
+            values.update(zip(equation.outvars, results, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
     def inlined(self, equation, *arguments):

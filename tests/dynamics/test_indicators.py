@@ -76,13 +76,6 @@ def test_results_of_a_batch_on_either_end_are_those_of_a_loop(compute, propertie
         assert close(of(first), np.stack(loop))
 
 
-def test_what_is_of_one_orbit_refuses_a_batch():
-    compute, _ = PROPERTIES[1]
-    batch = jax.vmap(compute, out_axes=-1)(jnp.stack([START, START]))
-    with pytest.raises(ValueError, match="must be unbatched here; got shape .32, 2, 2"):
-        batch.cramer()
-
-
 # Kaplan-Yorke dimension
 
 
@@ -146,24 +139,6 @@ def test_growth_of_a_skew_tent_diffuses_with_its_exact_constant():
     assert (np.abs(spread[:, 0] - diffusion) < 4 * error[:, 0]).all()
 
 
-def test_cramer_function_of_the_skew_tent():
-    r"""$S = q \ln(q/a) + (1-q) \ln((1-q)/(1-a))$, q the share of left branches."""
-    a, n = 0.3, 20
-    found = finite_time_exponents(
-        systems.skew_tent(a), jnp.array(0.123), window=n, count=40_000
-    )
-    low, high = -np.log(1 - a), -np.log(a)
-    counts = np.round((found.values[:, 0] - low) / (high - low) * n).astype(int)
-    assert np.allclose(found.values[:, 0], low + (high - low) * counts / n, atol=1e-9)
-    values, rates = found.cramer(bins=n + 1)
-    q = (values - low) / (high - low)
-    seen = np.isfinite(rates) & (q > 0.05) & (q < 0.6)
-    exact = q * np.log(q / a, where=q > 0, out=np.zeros_like(q))
-    exact += (1 - q) * np.log((1 - q) / (1 - a))
-    # Corrections of order ln(n) / n to a large-deviation estimate.
-    assert np.abs(rates - exact)[seen].max() < np.log(n) / n
-
-
 @pytest.mark.slow
 def test_growth_of_the_logistic_map_does_not_diffuse():
     r"""ln|f^n'| = n ln 2 + g(x_n) - g(x_0): n^2 Var = 2 Var ln|sin| = pi^2/6."""
@@ -206,8 +181,6 @@ def test_short_windows_are_refused():
         few.merged(5)
     with pytest.raises(ValueError, match=r"turns must lie in 1\.\.4; got 0"):
         few.merged(0)
-    with pytest.raises(ValueError, match=r"exponent must lie in 0\.\.0; got 1"):
-        few.cramer(exponent=1)
     with pytest.raises(ValueError, match="window must be at least 1; got 0"):
         finite_time_exponents(systems.henon, START, window=0, count=10)
 

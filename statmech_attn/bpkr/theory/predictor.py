@@ -324,6 +324,9 @@ def kernel_overlap(
         K: kernel of the training examples.
         Y: their labels.
 
+    Raises:
+        ValueError: another number of labels than K has rows.
+
     Example:
         >>> import numpy as np
         >>> kernel_overlap(np.diag([1.0, 2.0]), np.array([3.0, 4.0])).round(3).tolist()

@@ -161,9 +161,9 @@ def lowest_temperature(problem: Posed) -> float | None:
 
 def unsolved(solution: Solution) -> str:
     """Why there is no saddle point, with a temperature that has one, which it seeks."""
-    words, code = RESULTS[int(solution.result)], int(solution.result)
-    lowest = None if code == ITERATIONS else lowest_temperature(solution.problem)
-    return words if lowest is None else f"{words}; T = {lowest:.2g} works"
+    code, problem = int(solution.result), solution.problem
+    lowest = None if code == ITERATIONS else lowest_temperature(problem)
+    return RESULTS[code] + ("" if lowest is None else f"; T = {lowest:.2g} works")
 
 
 def _with_outside(problem: Posed, *of_rows):

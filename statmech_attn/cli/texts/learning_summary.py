@@ -386,8 +386,10 @@ def ablation(dataset: xr.Dataset) -> Content:
         head = dataset.isel(attention_head=place)
         row = [str(name), with_error(head.loss_gained, head.loss_gained_stderr)]
         if slopes:
-            for column in ("loss_gained_linear", "gradient_score"):
-                row.append(with_error(head[column], head[f"{column}_stderr"]))
+            row.extend(
+                with_error(head[column], head[f"{column}_stderr"])
+                for column in ("loss_gained_linear", "gradient_score")
+            )
         table.add_row(*row)
     yield table
     yield f"loss with all heads {with_error(dataset.loss, dataset.loss_stderr)}"

@@ -56,6 +56,9 @@ def take(tree: PyTree, indices: WholeNumbers) -> PyTree:
     Returns:
         A tree of the same structure, with these lanes only.
 
+    Raises:
+        ValueError: an index beyond the lanes.
+
     Example:
         >>> import jax.numpy as jnp, numpy as np
         >>> lanes = {"x": jnp.arange(4.0), "clock": jnp.array(2)}

@@ -29,7 +29,6 @@ from statmech_attn.dynamics.maps.systems import (
     as_system,
     leading_axes,
     of_each,
-    require_unbatched,
     System,
 )
 from statmech_attn.dynamics.maps.tracing import forward_only
@@ -168,30 +167,6 @@ class FiniteTimeExponents(eqx.Module):
         degrees = np.array([level.values.shape[0] - 1 for level in levels])
         error = spread * np.sqrt(2 / degrees).reshape((-1,) + (1,) * (spread.ndim - 1))
         return jnp.asarray(turns * self.window), spread, error
-
-    def cramer(
-        self, *, exponent: int = 0, bins: int = 40
-    ) -> tuple[Float[np.ndarray, " bins"], Float[np.ndarray, " bins"]]:
-        """Estimate -ln(p / max p) / n of the Cramer function of one exponent.
-
-        Unbatched.  Returns the centres of the bins (nats per step) and S (per step),
-        NaN in empty bins; it carries corrections of order ln(n)/n.
-
-        Args:
-            exponent: number of the exponent, from 0.
-            bins: number of bins of the histogram.
-
-        Raises:
-            ValueError: there is no such exponent.
-        """
-        require_unbatched(self.values, self._axes)
-        if not 0 <= exponent < self.values.shape[1]:
-            raise ValueError(
-                f"exponent must lie in 0..{self.values.shape[1] - 1}; got {exponent}."
-            )
-        counts, edges = np.histogram(np.asarray(self.values[:, exponent]), bins)
-        share = np.where(counts > 0, counts / counts.max(), np.nan)
-        return (edges[1:] + edges[:-1]) / 2, -np.log(share) / self.window
 
 
 def error_of_mean(values: Float[Array, "count *rest"]) -> Float[Array, "*rest"]:

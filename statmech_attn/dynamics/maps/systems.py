@@ -182,6 +182,9 @@ class System(eqx.Module):
 
         Args:
             state: states, with the points on the last axis.
+
+        Raises:
+            ValueError: a state without floats.
         """
         if self.observe is None:
             floats = [
@@ -561,9 +564,3 @@ def of_each(method: Callable) -> Callable:
         return jax.vmap(lambda one: of_one_or_each(one, *args, **options))(self)
 
     return of_one_or_each
-
-
-def require_unbatched(values: Array, axes: tuple[int, ...]) -> None:
-    """Refuse a batch where a method takes one result."""
-    if values.shape != axes:
-        raise ValueError(f"result must be unbatched here; got shape {values.shape}.")

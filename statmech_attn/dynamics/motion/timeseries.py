@@ -22,11 +22,12 @@ from types import ModuleType
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float
 
 from statmech_attn import extras
 from statmech_attn.labels import Words
-from statmech_attn.options import Gaps
+from statmech_attn.options import Count, Gaps, Positive, Several, WholeNumber
 
 
 METHODS = ("rosenstein", "eckmann")
@@ -73,11 +74,11 @@ def largest_exponent(
     series: Annotated[Gaps, "T"],
     *,
     method: str = "rosenstein",
-    embedding: int = 5,
-    lag: int = 1,
-    theiler: int = 20,
-    horizon: int = 8,
-    spacing: float = 1.0,
+    embedding: Several = 5,
+    lag: Count = 1,
+    theiler: WholeNumber = 20,
+    horizon: Annotated[int, Ge(3)] = 8,
+    spacing: Positive = 1.0,
 ) -> Estimate:
     """Largest Lyapunov exponent of a series, nats per sample or unit of `spacing`.
 
@@ -109,8 +110,7 @@ def largest_exponent(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-    counts = {"embedding": embedding, "lag": lag, "horizon": horizon}
-    series = _checked(series, spacing, theiler=theiler, **counts)
+    series = _checked(series)
     least = (embedding - 1) * lag + horizon + 2 * theiler + 3 + 2 * embedding
     _long_enough(series, least)
     name, unit = "largest exponent", "nat/sample" if spacing == 1 else "nat/time"
@@ -148,8 +148,8 @@ def largest_exponent(
 def correlation_dimension(
     series: Annotated[Gaps, "T"],
     *,
-    embedding: int = 5,
-    lag: int = 1,
+    embedding: Several = 5,
+    lag: Count = 1,
     low: float = 0.05,
     high: float = 0.5,
 ) -> Estimate:
@@ -166,7 +166,7 @@ def correlation_dimension(
     Raises:
         ValueError: a count or radius out of range, or too short a series.
     """
-    series = _checked(series, 1.0, embedding=embedding, lag=lag)
+    series = _checked(series)
     if not 0 < low < high:
         raise ValueError(f"radii must satisfy 0 < low < high; got {low:g}, {high:g}.")
     _long_enough(series, (embedding - 1) * lag + 100)
@@ -187,9 +187,9 @@ def correlation_dimension(
 def sample_entropy(
     series: Annotated[Gaps, "T"],
     *,
-    embedding: int = 2,
-    lag: int = 1,
-    tolerance: float = 0.2,
+    embedding: Several = 2,
+    lag: Count = 1,
+    tolerance: Positive = 0.2,
 ) -> Estimate:
     """Sample entropy (Richman & Moorman 2000), nats per sample.
 
@@ -205,9 +205,7 @@ def sample_entropy(
     Raises:
         ValueError: a count or the tolerance out of range, or too short a series.
     """
-    series = _checked(series, 1.0, embedding=embedding, lag=lag)
-    if not tolerance > 0:
-        raise ValueError(f"tolerance must be > 0; got {tolerance:g}.")
+    series = _checked(series)
     _long_enough(series, embedding * lag + 100)
     name, unit = "sample entropy", "nat/sample"
     if code := _unusable(series):
@@ -246,21 +244,13 @@ def _estimate(
     return Estimate(value, name, unit, change, len(series), result, tuple(caveats))
 
 
-def _checked(series, spacing: float, **counts: int) -> Float[np.ndarray, " T"]:
+def _checked(series) -> Float[np.ndarray, " T"]:
     series = np.asarray(series, float)
-    if series.ndim != 1:
-        raise ValueError(f"series must be one component (T,); got {series.shape}.")
     if len(series) > LONGEST:
         raise ValueError(
             f"series must be at most {LONGEST} samples (nolds keeps T^2 distances); "
             f"got {len(series)}: pass series[-{LONGEST}:]."
         )
-    if not 0 < spacing < np.inf:
-        raise ValueError(f"spacing must be > 0 tokens and finite; got {spacing:g}.")
-    least = {"embedding": 2, "lag": 1, "horizon": 3, "theiler": 0}
-    for name, value in counts.items():
-        if value < least[name]:
-            raise ValueError(f"{name} must be at least {least[name]}; got {value}.")
     return series
 
 

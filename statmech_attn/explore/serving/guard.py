@@ -78,12 +78,11 @@ class Guard:
             return refused(403, "Another site asks.")
         if request.method == "POST" and not origins:
             return refused(403, "Only the page of the explorer asks.")
-        if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-            if request.method != "GET" or request.headers.get("sec-fetch-dest") not in (
-                "document",
-                "iframe",
-            ):
-                return refused(403, "Another site asks.")
+        if request.headers.get("sec-fetch-site") in ("cross-site", "same-site") and (
+            request.method != "GET"
+            or request.headers.get("sec-fetch-dest") not in ("document", "iframe")
+        ):
+            return refused(403, "Another site asks.")
         first = request.scope["path"].removeprefix("/").partition("/")[0]
         if not hmac.compare_digest(first.encode(), self._token.encode()):
             return refused(403, "The address lacks the token that was printed with it.")

@@ -88,9 +88,11 @@ def _branches(dataset: xr.Dataset, free: str) -> list[Layer]:
         x, samples, stable = followed(dataset, number, free)
         for code, words in ((1, "stable cycles"), (0, "unstable cycles")):
             ends = either_side(stable == code)
-            for y in np.where(ends[:, None], samples, np.nan).T:
-                if np.isfinite(y).any():
-                    layers.append(lines(words, x, y, "ink", dashed=code == 0))
+            layers.extend(
+                lines(words, x, y, "ink", dashed=code == 0)
+                for y in np.where(ends[:, None], samples, np.nan).T
+                if np.isfinite(y).any()
+            )
     return layers
 
 

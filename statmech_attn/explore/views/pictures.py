@@ -121,7 +121,8 @@ def _part(file: File, limits: Limits) -> xr.Dataset:
 
 def _limit(figure: Figure, file: File, limits: Limits) -> None:
     """Show the same range of samples as the page."""
-    if file.view == "line" and limits.bottom is not None and limits.top is not None:
-        if math.isfinite(limits.bottom) and math.isfinite(limits.top):
-            axis = figure.axes[1 if "phase" in file.dataset else 0]
-            axis.set_ylim(limits.bottom, limits.top)
+    ends = [
+        x for x in (limits.bottom, limits.top) if x is not None and math.isfinite(x)
+    ]
+    if file.view == "line" and len(ends) == 2:
+        figure.axes[1 if "phase" in file.dataset else 0].set_ylim(*ends)

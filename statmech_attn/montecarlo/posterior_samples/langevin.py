@@ -95,8 +95,7 @@ def stiffness(
     gradient = jax.grad(log_density)
 
     def turn(_, v):
-        v = jax.jvp(gradient, (z,), (v / jnp.linalg.norm(v),))[1]
-        return v
+        return jax.jvp(gradient, (z,), (v / jnp.linalg.norm(v),))[1]
 
     first = jax.random.normal(key, z.shape)
     return jnp.sqrt(jnp.linalg.norm(jax.lax.fori_loop(0, POWER_STEPS, turn, first)))

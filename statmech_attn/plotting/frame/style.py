@@ -99,7 +99,6 @@ SETTINGS: dict[Any, Any] = {
     "figure.constrained_layout.w_pad": 0.03,
     "pdf.fonttype": 42,
 }
-PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8}
 WORDS = {
     "beta": r"output inverse temperature $\beta$",
     "gamma": r"attention inverse temperature $\gamma$",

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from statmech_attn.plotting.frame import notes, sheets, style
 from statmech_attn.plotting.frame.registry import has, picture, points
 from statmech_attn.plotting.frame.sheets import PanelAxes
+from statmech_attn.plotting.learning.order_parameters import look, named
 
 
 SINGLE = ("width", "temperature")

@@ -14,6 +14,7 @@ Among those that find the same owner dead, one is the heir: it made `CLAIM.OWNER
 which stays, and it alone may replace that owner's claim.
 """
 
+import contextlib
 import fcntl
 import os
 import re
@@ -58,10 +59,8 @@ class Claims:
         hidden = self._folder / f".worker.{self.name}.part"  # until it is locked
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
         self._file = os.open(hidden, flags, 0o644)
-        try:
+        with contextlib.suppress(OSError):  # without locks the counter alone tells
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            pass  # no locks on this file system: the counter alone tells
         self._count(0)
         os.rename(hidden, self._workers / self.name)
         self._create(self._named)
@@ -186,10 +185,8 @@ class Claims:
             self._count(number)
 
     def _count(self, number: int) -> None:
-        try:
+        with contextlib.suppress(OSError):  # a full disk: others may take over
             os.pwrite(self._file, f"{self._machine}\n{number}\n".encode(), 0)
-        except OSError:
-            pass  # a full disk: others may take over, which harms nothing
 
 
 def owner_of(path: Path) -> str | None:

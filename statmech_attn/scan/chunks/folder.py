@@ -12,6 +12,7 @@ Everything is written so that a kill at any moment loses at most the chunks that
 being computed, and any number of processes may work on one folder at once.
 """
 
+import contextlib
 import glob
 import hashlib
 import json
@@ -380,10 +381,8 @@ def _empty(path: Path) -> None:
         for name in files:
             if OWN.search(os.path.relpath(os.path.join(place, name), path)):
                 Path(place, name).unlink(missing_ok=True)
-        try:
+        with contextlib.suppress(OSError):
             os.rmdir(place)
-        except OSError:
-            pass
 
 
 def write_once(path: Path, text: str) -> None:

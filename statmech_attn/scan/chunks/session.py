@@ -1,5 +1,6 @@
 """Chunks that are still to be computed, by this process among others."""
 
+import contextlib
 import threading
 import time
 from collections import deque
@@ -127,10 +128,9 @@ class Session:
         for chunk in self._chunks:
             if not chunk.round:
                 continue
-            try:
+            # It was so when the chunk was computed, or is found below.
+            with contextlib.suppress(ERRORS):
                 self.payload(chunk)
-            except ERRORS:  # it was so when the chunk was computed, or is found below
-                pass
             now = self._payloads.pop(chunk.number, "")
             if self.store.read(chunk, ()).payload != now:
                 raise Damaged(

@@ -12,6 +12,7 @@ way, so that memory is bounded and no worker waits for it.
 * A scheduler that dies: the run ends; what is finished is on disk.
 """
 
+import contextlib
 import logging
 import queue
 import socket
@@ -325,8 +326,9 @@ def _cluster(workers: int) -> Iterator[Any]:
         "memory_limit": 0,
         "dashboard_address": f"{LOOPBACK}:0",
     }
-    with config.set({"distributed.nanny.pre-spawn-environ": {}}):
-        with LocalCluster(
+    with (
+        config.set({"distributed.nanny.pre-spawn-environ": {}}),
+        LocalCluster(
             host=LOOPBACK,
             n_workers=workers,
             threads_per_worker=1,
@@ -334,8 +336,9 @@ def _cluster(workers: int) -> Iterator[Any]:
             silence_logs=logging.CRITICAL,
             preload=[remote.__name__],
             **options,
-        ) as cluster:
-            yield cluster
+        ) as cluster,
+    ):
+        yield cluster
 
 
 def _require_certificates(where: Any) -> None:
@@ -369,7 +372,5 @@ def _connected(where: Any) -> Iterator[Client]:
     try:
         yield client
     finally:
-        try:
+        with contextlib.suppress(OSError, RuntimeError):  # the scheduler is gone
             client.close(timeout=CLOSE)
-        except (OSError, RuntimeError):
-            pass  # the scheduler is gone

@@ -105,21 +105,21 @@ def write_content(
         _signals_wait() as handle_signals,
         _File(handle, "r+", closefd=False) as file,
         _first_failure(file),
+        h5netcdf.File(file, "w") as stored,
     ):
-        with h5netcdf.File(file, "w") as stored:
-            dataset.dump_to_store(_Store(stored), encoding=encoding)
-            most = SLAB // max(len(columns), 1)
-            unfinished = [
-                _written(name, column, _create(stored, name, column, dataset), most)
-                for name, column in columns.items()
-            ]
-            while unfinished:  # side by side: blocks often come from the same file
-                for steps in tuple(unfinished):
-                    if next(steps, None) is None:
-                        unfinished.remove(steps)
-                    if file.failure is not None:
-                        raise file.failure
-                    handle_signals()
+        dataset.dump_to_store(_Store(stored), encoding=encoding)
+        most = SLAB // max(len(columns), 1)
+        unfinished = [
+            _written(name, column, _create(stored, name, column, dataset), most)
+            for name, column in columns.items()
+        ]
+        while unfinished:  # side by side: blocks often come from the same file
+            for steps in tuple(unfinished):
+                if next(steps, None) is None:
+                    unfinished.remove(steps)
+                if file.failure is not None:
+                    raise file.failure
+                handle_signals()
 
 
 def needed(dataset: xr.Dataset, columns: Mapping[str, Column]) -> int:

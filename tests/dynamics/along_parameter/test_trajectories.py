@@ -111,7 +111,11 @@ def test_a_network_from_python_has_the_numbers_of_its_study(tmp_path):
 
 
 def test_time_has_one_unit_in_theory_simulation_and_comparison():
-    modules = ("dmft.trajectories", "montecarlo.dataset", "comparison.trajectories")
+    modules = (
+        "dmft.along_beta.trajectories",
+        "montecarlo.finite_networks.dataset",
+        "comparison.trajectories",
+    )
     for name in modules:
         module = importlib.import_module(f"statmech_attn.{name}")
         assert module.VARIABLES.variable("time") == dmft.TIME

@@ -6,6 +6,7 @@ import pytest
 
 from statmech_attn import dmft
 from statmech_attn.dmft import extensive
+from statmech_attn.dmft.extensive.grids import order_parameters
 from statmech_attn.dmft.extensive.loaded_network import two_time_bytes
 from statmech_attn.storage import StorageError
 
@@ -60,9 +61,9 @@ def test_derivatives_are_those_of_the_theory(solved):
 def test_a_parameter_that_is_zero_is_not_solved_beside(monkeypatch):
     """A point, and either side of alpha, beta and gamma: epsilon is zero."""
     counted = []
-    solve = extensive.order_parameters.solve
+    solve = order_parameters.solve
     count = lambda *problem, **how: counted.append(problem) or solve(*problem, **how)
-    monkeypatch.setattr(extensive.order_parameters, "solve", count)
+    monkeypatch.setattr(order_parameters, "solve", count)
     theory(alpha=0.3).compute()
     assert len(counted) == 1 + 2 * 3
 
