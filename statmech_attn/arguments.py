@@ -474,8 +474,8 @@ def _unlike(
         if shape is None:
             continue
         for dim, base, more, axis in axes_of(len(shape)):
-            if field and isinstance(axis, slice):
-                continue  # parameters may have more points than a state
+            if field and (isinstance(axis, slice) or dim.isdigit()):
+                continue  # more points than a state; a batch may come first
             size: Any = shape[axis]
             bare = max(size - more, 1) if more else size
             first = (int(dim), "") if dim.isdigit() else (bare, name)

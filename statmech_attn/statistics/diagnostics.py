@@ -15,7 +15,6 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy import special, stats
 
 from statmech_attn.options import Gaps, Numbers
 from statmech_attn.statistics.means import not_below_rounding
@@ -125,6 +124,7 @@ def _r_hat(values) -> Float[np.ndarray, "*shape"]:
 
 def _r_hat_of_ranks(values) -> Float[np.ndarray, "*shape"]:
     from numpyro.diagnostics import split_gelman_rubin
+    from scipy import special, stats  # half a second
 
     n = values.shape[0] * values.shape[1]
     ranks = stats.rankdata(values.reshape(n, -1), axis=0).reshape(values.shape)

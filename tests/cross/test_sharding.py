@@ -24,7 +24,9 @@ from test_gpu_programs import KEY, network, posed
 from statmech_attn import bpkr, dmft, dynamics, montecarlo
 from statmech_attn.dmft import extensive
 from statmech_attn.dmft.extensive import effective_process
-from statmech_attn.montecarlo import run_blocks, weight_sampling, weight_space
+from statmech_attn.montecarlo import weight_space
+from statmech_attn.montecarlo.finite_networks import run_blocks
+from statmech_attn.montecarlo.posterior_samples import weight_sampling
 from statmech_attn.training import Descent, Trainer
 
 LANES = 32  # a whole vector of 8 on each device

@@ -129,7 +129,7 @@ class Session:
             if not chunk.round:
                 continue
             # It was so when the chunk was computed, or is found below.
-            with contextlib.suppress(ERRORS):
+            with contextlib.suppress(*ERRORS):
                 self.payload(chunk)
             now = self._payloads.pop(chunk.number, "")
             if self.store.read(chunk, ()).payload != now:

@@ -91,9 +91,9 @@ def test_a_point_that_raises_is_marked_and_leaves_its_neighbours(
             raise ValueError("K + T is not positive definite: for a test.")
         return theory(problem, U)
 
-    def counted(problem, start, solver):
+    def counted(problem, **how):
         solved.append(float(problem.temperature))
-        return solve(problem, start, solver)
+        return solve(problem, **how)
 
     def differentiated(*given):
         """Beside the solutions of the grid; those near them are not counted."""

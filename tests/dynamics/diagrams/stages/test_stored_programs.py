@@ -21,8 +21,8 @@ import sys
 import numpy as np
 import statmech_attn
 from statmech_attn import studies
-from statmech_attn.batches import programs
-from statmech_attn.dynamics.diagrams import stages
+from statmech_attn.batches.compiled import programs
+from statmech_attn.dynamics.diagrams.stages import stages
 from statmech_attn.native import program
 
 statmech_attn.setup()
