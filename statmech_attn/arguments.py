@@ -36,6 +36,8 @@ from typing import (
 
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
+from statmech_attn.lazy import Importable
+
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _HOUSE, _COMMANDS = f"{__package__}.", f"{__package__}.cli."
@@ -99,7 +101,7 @@ def _within(depth: int) -> bool:
     return caller.startswith(_HOUSE) and not caller.startswith(_COMMANDS)
 
 
-class _Module(types.ModuleType):
+class _Module(Importable):
     """A module on a face, whose functions are checked as those of the face are."""
 
     def __getattribute__(self, name: str) -> Any:

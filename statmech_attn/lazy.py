@@ -23,7 +23,14 @@ from typing import Any
 GUARD = "TYPE_CHECKING"
 
 
-class Package(ModuleType):
+class Importable(ModuleType):
+    """A module that pickles by its name, as every module does for cloudpickle."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return importlib.import_module, (self.__name__,)
+
+
+class Package(Importable):
     """A package whose contents are imported one by one."""
 
     # Name offered -> module that has it, and its name there; "" is the module itself.

@@ -239,6 +239,13 @@ def test_what_jax_traces_passes():
     assert jax.grad(halved)(3.0) == 0.5
 
 
+@pytest.mark.parametrize("module", [bpkr, dynamics.timeseries])
+def test_functions_that_use_a_face_are_sent_to_other_processes(module):
+    cloudpickle = pytest.importorskip("cloudpickle")
+    sent = cloudpickle.dumps(lambda: module)  # by value, as those of a notebook are
+    assert cloudpickle.loads(sent)() is module
+
+
 def test_a_checked_function_is_the_function_in_all_other_respects():
     step, plain = dmft.step, inspect.unwrap(dmft.step)
     assert pickle.loads(pickle.dumps(step)) is step
