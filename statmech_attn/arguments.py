@@ -36,8 +36,6 @@ from typing import (
 
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
-from statmech_attn.lazy import Importable
-
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _HOUSE, _COMMANDS = f"{__package__}.", f"{__package__}.cli."
@@ -101,7 +99,7 @@ def _within(depth: int) -> bool:
     return caller.startswith(_HOUSE) and not caller.startswith(_COMMANDS)
 
 
-class _Module(Importable):
+class _Module(types.ModuleType):
     """A module on a face, whose functions are checked as those of the face are."""
 
     def __getattribute__(self, name: str) -> Any:
@@ -109,6 +107,9 @@ class _Module(Importable):
         if name[0] == "_" or _within(2):
             return value
         return checked(value, self.__name__, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # other processes import it
+        return importlib.import_module, (self.__name__,)
 
 
 def _called(function: Callable, given: Sequence[Any], named: Mapping[str, Any]) -> Any:

@@ -23,14 +23,7 @@ from typing import Any
 GUARD = "TYPE_CHECKING"
 
 
-class Importable(ModuleType):
-    """A module that pickles by its name, as every module does for cloudpickle."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return importlib.import_module, (self.__name__,)
-
-
-class Package(Importable):
+class Package(ModuleType):
     """A package whose contents are imported one by one."""
 
     # Name offered -> module that has it, and its name there; "" is the module itself.
@@ -74,6 +67,9 @@ class Package(Importable):
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__sources__})
+
+    def __reduce__(self) -> tuple[Any, ...]:  # other processes import it
+        return importlib.import_module, (self.__name__,)
 
 
 def attach(name: str, *, checks: bool = True, modules: Container[str] = ()) -> None:

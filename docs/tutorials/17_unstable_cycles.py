@@ -57,7 +57,7 @@ chaos = {"c": jnp.array(5.7)}
 verdict = dynamics.classify(plane, start, chaos, steps=4000, transient=200, exponents=1)
 orbit = dynamics.returns(plane, verdict.state, chaos, samples=2000)
 print(verdict.explain())
-print(orbit.per_unit_time(verdict.spectrum))
+print(dynamics.per_unit_time(verdict.spectrum, orbit.mean, orbit.stderr))
 
 # %%
 # All cycles up to three returns

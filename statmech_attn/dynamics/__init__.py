@@ -117,7 +117,11 @@ if TYPE_CHECKING:
         FiniteTimeExponents as FiniteTimeExponents,
     )
     from statmech_attn.dynamics.exponents.lyapunov import (
+        flow_spectrum as flow_spectrum,
         lyapunov_spectrum as lyapunov_spectrum,
+    )
+    from statmech_attn.dynamics.exponents.spectrum import (
+        per_unit_time as per_unit_time,
         Spectrum as Spectrum,
     )
     from statmech_attn.dynamics.maps import tracing as tracing
@@ -125,8 +129,6 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.maps.flows import (
         driven_flow as driven_flow,
         flow as flow,
-        flow_spectrum as flow_spectrum,
-        per_unit_time as per_unit_time,
     )
     from statmech_attn.dynamics.maps.observables import (
         observable_names as observable_names,

@@ -45,8 +45,8 @@ from statmech_attn.dynamics.exponents.lyapunov import (
     frame_size,
     mean_of_blocks,
     window_weights,
-    ZERO,
 )
+from statmech_attn.dynamics.exponents.spectrum import ZERO
 from statmech_attn.dynamics.maps.orthonormal import safe_log
 from statmech_attn.dynamics.maps.systems import (
     advance,

@@ -22,203 +22,38 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from annotated_types import Ge, Le, MultipleOf
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from statmech_attn import presentation
 from statmech_attn.batches import add_up, require_double
-from statmech_attn.dynamics.exponents import signs
 from statmech_attn.dynamics.exponents.finite_exponents import finite_exponents
 from statmech_attn.dynamics.exponents.frames import EPS, LOST, start_frame, turn
+from statmech_attn.dynamics.exponents.spectrum import per_unit_time, Spectrum
+from statmech_attn.dynamics.maps.flows import flow
 from statmech_attn.dynamics.maps.orthonormal import safe_log
 from statmech_attn.dynamics.maps.systems import (
     advance,
     as_system,
-    leading_axes,
-    of_each,
     System,
     TangentSystem,
 )
 from statmech_attn.dynamics.maps.tracing import forward_only
-from statmech_attn.dynamics.options import Criteria
-from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import Count, MAX_COUNT, WholeNumber
+from statmech_attn.labels import STEP
+from statmech_attn.options import (
+    Count,
+    MAX_COUNT,
+    NotNegative,
+    Positive,
+    WholeNumber,
+)
 
 
 Blocks = Annotated[int, Ge(4), Le(MAX_COUNT), MultipleOf(4)]
 BLOCKS = 16
 ALIGN = 1000  # steps that align the frame of a short window, or all its steps
-ZERO = Criteria.zero  # |weighted exponent| below this is zero, nats per step
 ROUNDING = 1e-15  # of an average of logarithms near one
 FLOOR = 1e-10  # of standard errors: averages do not see what rounding does to the orbit
-BALANCED = 1e-12  # exponents that add up to less than this share add up to zero
 FLAT = 4 * EPS  # a leading push this far below one, or below the longest, is rounding
-
-
-def shown_exponents(place: str = "") -> tuple[Variable, ...]:
-    """Rows of a result that holds a spectrum.
-
-    Args:
-        place: of the spectrum in the result, with a dot at the end.
-    """
-    return (
-        Variable(
-            "lyapunov",
-            "exponent",
-            "Lyapunov exponents",
-            "nat / {unit}",
-            "λ_i",
-            value=f"{place}exponents",
-            error=f"{place}stderr",
-        ),
-        Variable(
-            "lyapunov_weighted",
-            "exponent",
-            "Lyapunov exponents, weighted average",
-            "nat / {unit}",
-            "λ_i",
-            value=f"{place}weighted",
-            line=False,
-        ),
-        Variable(
-            "window",
-            "",
-            "length of the averaging window",
-            "{unit}",
-            "n",
-            value=f"{place}window",
-        ),
-    )
-
-
-class Spectrum(eqx.Module):
-    """Exponents in nats per step; `k` of them, sorted, largest first.
-
-    -inf marks a direction that collapses exactly: the map has too small a rank, or
-    sends the column to zero.  NaN marks one that rounding hides; `bounds` are what its
-    column shrank by all the same, and rounding can only lengthen a column.  `resolved`
-    counts the leading exponents that are numbers.
-    Properties of a batch that plain `jax.vmap` made have its axis first, those of one
-    with `out_axes=-1` last.
-
-    Attributes:
-        exponents: Lyapunov exponents: averages over the window, nats per step.
-        weighted: the same as weighted averages, which converge fast on regular orbits,
-            and scatter more than `exponents` in chaos.
-        stderr: standard errors of the exponents, from blocks: two to six times too
-            large where successive blocks compensate (logistic map at r = 4, Lorenz).
-            What is left of a transient is not in them (5.6 errors next to a doubling
-            after 100 steps): `halves` and `blocks` show it.
-        resolved: number of leading exponents that rounding does not hide.
-        halves: weighted averages over each half of the window.
-        blocks: averages over each block.
-        bounds: weighted averages of the window and its halves with nothing left out:
-            upper bounds of exponents that are NaN.
-        steps: length of the window.
-        log_det: mean of ln|det DF|, where all exponents were asked for.
-        dimension: of the tangent space.
-        unit: unit of time of the rates.
-        interval: length of a step in this unit.
-    """
-
-    exponents: Float[Array, "k *batch"]
-    weighted: Float[Array, "k *batch"]
-    stderr: Float[Array, "k *batch"]
-    resolved: Int[Array, "*batch"]
-    halves: Float[Array, "2 k *batch"]  # weighted average over each half
-    blocks: Float[Array, "blocks k *batch"]  # plain average over each block
-    bounds: Float[Array, "3 k *batch"]  # weighted: window, halves; nothing left out
-    steps: Int[Array, ""]  # length of the window
-    log_det: Float[Array, "*batch"] | None = None  # <ln|det DF|> beside all exponents
-    dimension: int | None = eqx.field(static=True, default=None)  # of tangent space
-    unit: str = eqx.field(static=True, default=STEP)
-    interval: float = eqx.field(static=True, default=1)
-    _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # blocks, k
-
-    _shown = (
-        *shown_exponents(),
-        # Many small programs, which no text is worth.
-        Variable(
-            "kaplan_yorke", "", "Kaplan-Yorke dimension", symbol="D_KY", line=False
-        ),
-        Variable(
-            "log_det",
-            "",
-            "average of ln|det| of the Jacobian",
-            "nat / {unit}",
-            "⟨ln|det J|⟩",
-            line=False,
-        ),
-    )
-    __repr__, _repr_html_, to_dataset = presentation.METHODS
-
-    def __post_init__(self):
-        self._axes = self.blocks.shape[:2]
-
-    @property
-    def leading_axes(self) -> int:
-        """Axes of a batch that stand first."""
-        halves = (2, self._axes[1])
-        return leading_axes((self.blocks, self._axes), (self.halves, halves))
-
-    @property
-    def window(self) -> Int[Array, ""] | Float[Array, ""]:
-        """Length of the window in the unit of time."""
-        return self.steps if self.interval == 1 else self.steps * self.interval
-
-    @property
-    @of_each
-    def running(self) -> Float[Array, "blocks k *batch"]:
-        """Plain average up to the end of each block."""
-        counts = jnp.arange(1, self.blocks.shape[0] + 1)
-        shape = (-1,) + (1,) * (self.blocks.ndim - 1)
-        return jnp.cumsum(self.blocks, axis=0) / counts.reshape(shape)
-
-    @property
-    @of_each
-    def sum_rule(self) -> Float[Array, "*batch"]:
-        r"""$\sum_j \lambda_j - \langle \ln |\det DF| \rangle$, 0 but for rounding.
-
-        The determinant is taken of the Jacobian of every step, without the frame.  NaN
-        where an exponent is no number or the Jacobian singular.
-
-        Raises:
-            ValueError: there are not all exponents.
-        """
-        if self.log_det is None:
-            raise ValueError(
-                f"the sum rule needs all {self.dimension} exponents; "
-                f"got {self.exponents.shape[0]}."
-            )
-        total = add_up(self.exponents)
-        return jnp.where(jnp.isfinite(total), total - self.log_det, jnp.nan)
-
-    @property
-    @of_each
-    def kaplan_yorke(self) -> Float[Array, "*batch"]:
-        r"""Kaplan-Yorke dimension $j + \sum_{i \le j} \lambda_i / |\lambda_{j+1}|$.
-
-        An exponent whose weighted averages over the window and both halves are zero
-        to 2e-5, the zero of `classify`, counts as zero: a torus has the number of its
-        zeros, whatever the sign of their noise.
-
-        0 when the first exponent is negative.  When all k at hand add up to zero: k if
-        they are all there are (a volume-preserving map) or `dimension` is None, where
-        it is a lower bound; else NaN.  NaN when they add up to more: then more
-        exponents are needed, or the map expands volumes.
-        """
-        exponents = jnp.where(signs.zeros(self, ZERO), 0.0, self.exponents)
-        sums = jnp.cumsum(exponents, axis=0)
-        finite = jnp.isfinite(exponents)
-        scale = 1 + jnp.sum(jnp.where(finite, jnp.abs(exponents), 0.0), axis=0)
-        sums = jnp.where(jnp.abs(sums) <= BALANCED * scale, 0.0, sums)
-        j = jnp.sum(jnp.cumprod(sums >= 0, axis=0), axis=0)
-        pick = lambda x, i: jnp.take_along_axis(x, i[None], axis=0)[0]
-        k = exponents.shape[0]
-        above = jnp.where(j > 0, pick(sums, jnp.maximum(j - 1, 0)), 0.0)
-        dimension = j - above / pick(exponents, jnp.minimum(j, k - 1))
-        complete = self.dimension is None or self.dimension == k
-        balanced = complete & (sums[-1] == 0)
-        return jnp.where(j < k, dimension, jnp.where(balanced, float(k), jnp.nan))
 
 
 @forward_only
@@ -293,6 +128,60 @@ def lyapunov_spectrum(
 
 
 @eqx.filter_jit
+@presentation.knows_given
+def flow_spectrum(
+    field: Callable[..., Float[Array, " d"]],
+    state: Float[Array, " d"],
+    parameters: PyTree = None,
+    *,
+    time: Positive,
+    transient: NotNegative = 0.0,
+    interval: Positive = 0.25,
+    substeps: Count = 10,
+    exponents: WholeNumber | None = None,
+    blocks: Count = BLOCKS,
+) -> Spectrum:
+    """Lyapunov spectrum of x' = field(x) in nats per unit time.
+
+    Args:
+        field: autonomous vector field of the state, or of (state, parameters).
+        state: where the orbit starts.
+        parameters: of the field, a tree of arrays; none when omitted.
+        time: length of the window, in the units of the flow.
+        transient: time before the window.
+        interval: time between orthonormalisations; short enough that no column is
+            lost in between (lost ones are reported, not hidden).
+        substeps: solver steps within an interval.
+        exponents: how many leading exponents; all when omitted.
+        blocks: number of blocks for errors, a multiple of 4.
+
+    Returns:
+        `Spectrum` whose exponents, errors, halves and blocks are per unit time; `steps`
+        counts intervals, and `window` is their time.
+
+    Raises:
+        ValueError: a time is not finite, `time` or `interval` is not positive, or
+            `transient` is negative.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> spiral = lambda x: jnp.stack([-0.1 * x[0] - x[1], x[0] - 0.1 * x[1]])
+        >>> spectrum = flow_spectrum(spiral, jnp.array([1.0, 0.0]), time=100.0)
+        >>> [round(float(x), 6) for x in spectrum.exponents]
+        [-0.1, -0.1]
+    """
+    spectrum = lyapunov_spectrum(
+        flow(field, time=interval, substeps=substeps),
+        state,
+        parameters,
+        steps=max(round(time / interval), 1),
+        transient=round(transient / interval),
+        exponents=exponents,
+        blocks=blocks,
+    )
+    return per_unit_time(spectrum, interval)
+
+
 def _sums(system, state, *, per_block, transient, turns, every, k, blocks):
     """The `Sums` of an orbit, the rank of its map, and the dimension of its frame."""
     state = advance(system, state, transient)

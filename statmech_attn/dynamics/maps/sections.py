@@ -30,8 +30,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
-from statmech_attn.dynamics.exponents.lyapunov import Spectrum
-from statmech_attn.dynamics.maps.flows import per_unit_time, solver_step, UNIT_OF_TIME
+from statmech_attn.dynamics.maps.flows import solver_step, UNIT_OF_TIME
 from statmech_attn.dynamics.maps.systems import (
     advance,
     as_system,
@@ -423,31 +422,6 @@ class Returns(eqx.Module):
     def stderr(self) -> np.ndarray:
         """Standard error of the mean time, from 20 blocks."""
         return block_stderr(np.asarray(self.times))
-
-    @presentation.knows_given
-    def per_unit_time(self, spectrum: Spectrum) -> Spectrum:
-        """A spectrum of the section in nats per unit of time: over the mean time.
-
-        Args:
-            spectrum: Lyapunov spectrum of the section, nats per return.
-
-        Returns:
-            The spectrum, whose errors have the share of the mean time's error.
-
-        Example:
-            >>> import jax.numpy as jnp
-            >>> from statmech_attn.dynamics import lyapunov_spectrum
-            >>> turn = jnp.array([[0.0, -0.99], [0.99, 0.0]])   # back in four steps
-            >>> back = section(lambda x: turn @ x, (1, 0.0))
-            >>> spectrum = lyapunov_spectrum(back, jnp.ones(2), steps=64)
-            >>> orbit = returns(back, jnp.ones(2), samples=40)
-            >>> [round(float(x), 6) for x in orbit.per_unit_time(spectrum).exponents]
-            [-0.01005, -0.01005]
-        """
-        rates = per_unit_time(spectrum, float(self.mean))
-        finite = jnp.where(jnp.isfinite(rates.exponents), rates.exponents, jnp.nan)
-        share = finite * self.stderr / self.mean
-        return eqx.tree_at(lambda s: s.stderr, rates, jnp.hypot(rates.stderr, share))
 
 
 @forward_only

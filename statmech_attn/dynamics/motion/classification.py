@@ -19,10 +19,10 @@ from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.exponents import frames, lyapunov
 from statmech_attn.dynamics.exponents.finite_exponents import finite_exponents
-from statmech_attn.dynamics.exponents.lyapunov import Spectrum
+from statmech_attn.dynamics.exponents.spectrum import shown_exponents, Spectrum
 from statmech_attn.dynamics.maps.systems import advance, as_system, System
 from statmech_attn.dynamics.maps.tracing import forward_only
-from statmech_attn.dynamics.motion import explanations
+from statmech_attn.dynamics.motion.explanations import JudgedVerdict
 from statmech_attn.dynamics.motion.phases import (
     decide,
     Evidence,
@@ -75,7 +75,7 @@ class Classification(eqx.Module):
             symbol="ρ",
             error="rotation_error",
         ),
-        *lyapunov.shown_exponents("spectrum."),
+        *shown_exponents("spectrum."),
         *(
             Variable(
                 name, "", words, symbol=symbol, value=f"evidence.{value}", line=False
@@ -140,7 +140,51 @@ class Classification(eqx.Module):
             >>> print(c.explain().split(",")[0])
             fixed: the orbit recurs after 1 step
         """
-        return explanations.explain(self, PHASES, REASONS)
+        return _sentences(self)
+
+
+def _sentences(verdicts: Classification) -> str | list:
+    """Sentences of one verdict or many, nested as the axes of the batch."""
+    plain = lambda x, trailing=0: presentation.batch_first(
+        verdicts, np.asarray(x), trailing
+    )
+    phase, of, evidence = plain(verdicts.phase), verdicts.spectrum, verdicts.evidence
+    columns = {
+        "period": plain(verdicts.period),
+        "rotation_number": plain(verdicts.rotation_number),
+        "rotation_error": plain(verdicts.rotation_error),
+        "oriented": plain(evidence.oriented),
+        "exponents": plain(of.exponents, 1),
+        "stderr": plain(of.stderr, 1),
+        "quarters_of_leading": plain(of.blocks, 2)[..., 0]
+        .reshape(*phase.shape, 4, -1)
+        .mean(axis=-1),
+        "steps": np.broadcast_to(of.steps, phase.shape),
+        "recurrence_error": plain(evidence.recurrence_error),
+        "positive": plain(evidence.positive),
+        "zeros": plain(evidence.zeros),
+        "zero_one": plain(evidence.zero_one),
+        "broadband": plain(evidence.broadband),
+        "digits": plain(evidence.digits),
+        "quarters": plain(evidence.quarters),
+        "drift": plain(evidence.drift),
+    }
+    bits = plain(verdicts.reasons)
+
+    def sentence(place: tuple[int, ...]) -> str | list:
+        if len(place) < phase.ndim:
+            return [sentence((*place, i)) for i in range(phase.shape[len(place)])]
+        told_by = int(bits[place])
+        return JudgedVerdict(
+            phase=PHASES[int(phase[place])],
+            reasons=[text for i, text in enumerate(REASONS) if told_by >> i & 1],
+            criteria=verdicts.criteria,
+            autonomous=verdicts.autonomous,
+            unit=verdicts.unit,
+            **{name: values[place] for name, values in columns.items()},
+        ).explain()
+
+    return sentence(())
 
 
 @forward_only

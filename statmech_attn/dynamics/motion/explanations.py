@@ -3,19 +3,13 @@
 The conditions are those of `phases.decide` (docs/theory/dynamics.md, section 2).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.labels import counted
-from statmech_attn.presentation import batch_first, quantity
-
-
-if TYPE_CHECKING:
-    from statmech_attn.dynamics.motion.classification import Classification
+from statmech_attn.presentation import quantity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,50 +85,6 @@ class JudgedVerdict(Verdict):
         """Whether the 0-1 test and the spectrum say so."""
         limits = self.criteria
         return self.zero_one < limits.zero_one and self.broadband < limits.broadband
-
-
-def explain(
-    verdicts: "Classification", phases: Sequence[str], reasons: Sequence[str]
-) -> str | list:
-    """Sentences of one verdict or many, nested as the axes of the batch."""
-    plain = lambda x, trailing=0: batch_first(verdicts, np.asarray(x), trailing)
-    phase, of, evidence = plain(verdicts.phase), verdicts.spectrum, verdicts.evidence
-    columns = {
-        "period": plain(verdicts.period),
-        "rotation_number": plain(verdicts.rotation_number),
-        "rotation_error": plain(verdicts.rotation_error),
-        "oriented": plain(evidence.oriented),
-        "exponents": plain(of.exponents, 1),
-        "stderr": plain(of.stderr, 1),
-        "quarters_of_leading": plain(of.blocks, 2)[..., 0]
-        .reshape(*phase.shape, 4, -1)
-        .mean(axis=-1),
-        "steps": np.broadcast_to(of.steps, phase.shape),
-        "recurrence_error": plain(evidence.recurrence_error),
-        "positive": plain(evidence.positive),
-        "zeros": plain(evidence.zeros),
-        "zero_one": plain(evidence.zero_one),
-        "broadband": plain(evidence.broadband),
-        "digits": plain(evidence.digits),
-        "quarters": plain(evidence.quarters),
-        "drift": plain(evidence.drift),
-    }
-    bits = plain(verdicts.reasons)
-
-    def sentence(place: tuple[int, ...]) -> str | list:
-        if len(place) < phase.ndim:
-            return [sentence((*place, i)) for i in range(phase.shape[len(place)])]
-        told_by = int(bits[place])
-        return JudgedVerdict(
-            phase=phases[int(phase[place])],
-            reasons=[text for i, text in enumerate(reasons) if told_by >> i & 1],
-            criteria=verdicts.criteria,
-            autonomous=verdicts.autonomous,
-            unit=verdicts.unit,
-            **{name: values[place] for name, values in columns.items()},
-        ).explain()
-
-    return sentence(())
 
 
 def _recurrent(v: JudgedVerdict) -> str:

@@ -15,8 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from statmech_attn.dynamics.exponents.lyapunov import mean_of, Spectrum, Sums
-from statmech_attn.dynamics.exponents.signs import is_marginal, signs_of, UNCLEAR
+from statmech_attn.dynamics.exponents.lyapunov import mean_of, Sums
+from statmech_attn.dynamics.exponents.spectrum import (
+    is_marginal,
+    signs_of,
+    Spectrum,
+    UNCLEAR,
+)
 from statmech_attn.dynamics.motion import chaos_tests
 from statmech_attn.dynamics.motion.rotation import frequency_of
 from statmech_attn.labels import Words

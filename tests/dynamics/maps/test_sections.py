@@ -15,6 +15,7 @@ from statmech_attn.dynamics import (
     find_attractors,
     flow,
     lyapunov_spectrum,
+    per_unit_time,
     PHASES,
     returns,
     section,
@@ -120,7 +121,7 @@ def test_rossler_doubles_its_period_into_chaos_of_the_published_rate():
     assert verdict.period.tolist() == [1, 2, 4, 0]
     of_chaos = jax.tree.map(lambda x: x[-1], verdict)
     times = returns(plane, of_chaos.state, {"c": jnp.array(5.7)}, samples=4000)
-    rate = times.per_unit_time(of_chaos.spectrum)
+    rate = per_unit_time(of_chaos.spectrum, times.mean, times.stderr)
     assert float(times.stderr) > 0
     assert rate.stderr[0] > of_chaos.spectrum.stderr[0] / times.mean
     error = np.hypot(float(rate.stderr[0]), 1e-4)
@@ -237,7 +238,7 @@ def test_lorenz_maxima_are_a_map_of_one_variable_with_a_cusp():
     # A few pairs of neighbours are as close as the sheets of the attractor.
     assert (left > 0).mean() > 0.97 and (right < 0).mean() > 0.97
     spectrum = lyapunov_spectrum(peaks, orbit.points[-1], steps=4000, exponents=1)
-    rate = orbit.per_unit_time(spectrum)
+    rate = per_unit_time(spectrum, orbit.mean, orbit.stderr)
     assert abs(float(rate.exponents[0]) - 0.9056) < 4 * float(rate.stderr[0])
     assert float(rate.stderr[0]) < 0.02
 
