@@ -23,10 +23,7 @@ import numpy as np
 
 import statmech_attn
 from statmech_attn import bpkr, dmft, dynamics
-
-
-def henon(x):
-    return jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
+from statmech_attn.dynamics.maps.catalogue import henon
 
 
 def problem() -> bpkr.Problem:

@@ -31,6 +31,7 @@ from statmech_attn import bpkr, dmft, dynamics
 from statmech_attn.batches import Compiled, CPU_LANES
 from statmech_attn.dynamics.diagrams.stages.lanes import Points
 from statmech_attn.dynamics.exponents import frames, lyapunov
+from statmech_attn.dynamics.maps.catalogue import henon, lorenz
 
 
 ROUNDS = 2
@@ -184,16 +185,6 @@ def many_betas(net, file):
 
 
 # Maps and flows of the plane and of space
-
-
-def henon(x):
-    return jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
-
-
-def lorenz(x):
-    return jnp.stack(
-        [10 * (x[1] - x[0]), x[0] * (28 - x[2]) - x[1], x[0] * x[1] - 8 / 3 * x[2]]
-    )
 
 
 def runge_kutta(x, field=lorenz, h=TIME_STEP):

@@ -26,6 +26,7 @@ from statmech_attn import bpkr, dmft, dynamics, montecarlo, statistics
 from statmech_attn.bpkr.heads.ablation import Mean
 from statmech_attn.dmft import extensive
 from statmech_attn.dynamics import continuation
+from statmech_attn.dynamics.maps.catalogue import henon, lorenz
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,15 +64,6 @@ def exponent(step, steps, transient, repeats):
 
 def logistic(r: float) -> Callable:
     return lambda x: r * x * (1 - x)
-
-
-def henon(u):
-    return jnp.array([1 - 1.4 * u[0] ** 2 + u[1], 0.3 * u[0]])
-
-
-def lorenz(u):
-    x, y, z = u
-    return jnp.array([10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
 
 
 def roessler(u):

@@ -117,14 +117,14 @@ if TYPE_CHECKING:
         FiniteTimeExponents as FiniteTimeExponents,
     )
     from statmech_attn.dynamics.exponents.lyapunov import (
-        flow_spectrum as flow_spectrum,
         lyapunov_spectrum as lyapunov_spectrum,
     )
-    from statmech_attn.dynamics.exponents.spectrum import (
+    from statmech_attn.dynamics.exponents.of_flows import (
+        flow_spectrum as flow_spectrum,
         per_unit_time as per_unit_time,
-        Spectrum as Spectrum,
     )
-    from statmech_attn.dynamics.maps import tracing as tracing
+    from statmech_attn.dynamics.exponents.spectrum import Spectrum as Spectrum
+    from statmech_attn.dynamics.maps import catalogue as catalogue, tracing as tracing
     from statmech_attn.dynamics.maps.coordinates import Coordinates as Coordinates
     from statmech_attn.dynamics.maps.flows import (
         driven_flow as driven_flow,

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn.dynamics import (
+    catalogue,
     continuation,
     escape_rate,
     escape_times,
@@ -17,12 +18,6 @@ from statmech_attn.dynamics import (
     track_edge,
 )
 from statmech_attn.statistics import share_error
-from statmech_attn.validation import systems
-from statmech_attn.validation.families import (
-    delayed_logistic,
-    henon,
-    logistic,
-)
 from statmech_attn.validation.rows import Measurement, Row
 
 
@@ -43,14 +38,16 @@ def of_branch(name, quantities, measure, reference, source) -> Row:
 
 
 def _cascade():
-    problem = continuation.Problem(logistic, jnp.zeros(1), {"r": 2.9}, "r")
+    problem = continuation.Problem(catalogue.logistic, jnp.zeros(1), {"r": 2.9}, "r")
     branches = continuation.cascade(problem, jnp.array([0.65]), 2.9, doublings=6)
     return Measurement([branch.special[-1].value for branch in branches])
 
 
 def period_three() -> continuation.Solution:
     """The logistic map's cycle of three, down to where it is born."""
-    problem = continuation.Problem(logistic, jnp.zeros(1), {"r": 3.84}, "r", period=3)
+    problem = continuation.Problem(
+        catalogue.logistic, jnp.zeros(1), {"r": 3.84}, "r", period=3
+    )
     start = continuation.find_cycle(problem, jnp.array([0.5]), 3.84)
     branch = continuation.follow_cycle(
         problem, start.x, 3.84, direction=-1, within=(3, 3.86)
@@ -59,7 +56,9 @@ def period_three() -> continuation.Solution:
 
 
 def _henon():
-    period_1 = continuation.Problem(henon, jnp.zeros(2), {"a": 0.2, "b": 0.3}, "a")
+    period_1 = continuation.Problem(
+        catalogue.henon, jnp.zeros(2), {"a": 0.2, "b": 0.3}, "a"
+    )
     period_2 = period_1.with_period(2)
     fixed = jnp.array([0.7, 0.2])
     down = continuation.follow_cycle(
@@ -76,7 +75,9 @@ def _henon():
 
 
 def _delayed_logistic():
-    problem = continuation.Problem(delayed_logistic, jnp.zeros(2), {"a": 1.5}, "a")
+    problem = continuation.Problem(
+        catalogue.delayed_logistic, jnp.zeros(2), {"a": 1.5}, "a"
+    )
     branch = continuation.follow_cycle(
         problem, jnp.array([0.33, 0.33]), 1.5, within=(0.5, 2.5)
     )
@@ -122,7 +123,7 @@ def _edge():
     gone = lambda z: jnp.where(jnp.abs(z[0]) > 10, 1, -1)
     settled = lambda z: jnp.where(jnp.abs(z[0] - 0.6) < 0.1, 0, gone(z))
     edge = track_edge(
-        systems.henon,
+        catalogue.henon,
         jnp.array([0.1, 0.1]),
         jnp.array([-2.0, 0.1]),
         label=settled,

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn.dynamics import (
+    catalogue,
     driven_flow,
     flow,
     flow_spectrum,
@@ -19,9 +20,7 @@ from statmech_attn.dynamics import (
     Spectrum,
 )
 from statmech_attn.statistics import standard_error
-from statmech_attn.validation import systems
-from statmech_attn.validation.rows import Measurement, Row
-from statmech_attn.validation.systems import SPROTT
+from statmech_attn.validation.rows import Measurement, Row, SPROTT
 
 
 BLOCKS = 64
@@ -103,7 +102,7 @@ def rossler_section_row() -> Row:
 
     The mean time has a relative error of 10^-4, far below that of the exponent.
     """
-    returning = section(flow(systems.rossler, time=0.5, substeps=20), (1, 0.0))
+    returning = section(flow(catalogue.rossler, time=0.5, substeps=20), (1, 0.0))
     count = 1400 // LANES  # returns of 5.86 units of time: as long as the flow's row
 
     def measure():
@@ -164,7 +163,10 @@ def of_marginal_point() -> Row:
 
     def measure():
         spectrum = lyapunov_spectrum(
-            systems.logistic(3.0), jnp.array(0.3), steps=SHORT, transient=TRANSIENT
+            catalogue.at(catalogue.logistic, r=3.0),
+            jnp.array(0.3),
+            steps=SHORT,
+            transient=TRANSIENT,
         )
         return Measurement([float(spectrum.exponents[0]) * SHORT])
 
@@ -185,7 +187,7 @@ def lorenz_96_row() -> Row:
     def measure():
         start = 8.0 + jnp.sin(jnp.arange(5.0))
         spectrum = flow_spectrum(
-            systems.lorenz_96, start, time=40.0, interval=0.1, substeps=4
+            catalogue.lorenz_96, start, time=40.0, interval=0.1, substeps=4
         )
         return Measurement([float(spectrum.exponents.sum())])
 
@@ -201,73 +203,75 @@ def lorenz_96_row() -> Row:
     )
 
 
-S = systems
+C = catalogue
 CHAOTIC_MAPS = (
-    of_map("logistic r=4", S.logistic(4.0), (np.log(2),), "ln 2", start=0.3, error=0.0),
+    of_map("logistic r=4", C.logistic, (np.log(2),), "ln 2", start=0.3, error=0.0),
     of_map(
-        "skew tent a=0.3", S.skew_tent(0.3),
+        "skew tent a=0.3", C.skew_tent,
         (-0.3 * np.log(0.3) - 0.7 * np.log(0.7),), "entropy of (a, 1-a)", start=0.123,
         error=0.0,
     ),
     of_map(
-        "Gauss map", S.gauss, (np.pi**2 / (6 * np.log(2)),), "π²/(6 ln 2)",
+        "Gauss map", C.gauss, (np.pi**2 / (6 * np.log(2)),), "π²/(6 ln 2)",
         start=0.2357, error=0.0,
     ),
-    of_map("Henon", S.henon, (0.41922, -1.62319), SPROTT),
-    of_map("Lozi", S.lozi, (0.47023, -1.16338), SPROTT, start=(-0.1, 0.1)),
-    of_map("Ikeda", S.ikeda, (0.50760, -0.71832), SPROTT, start=(0.0, 0.0)),
+    of_map("Henon", C.henon, (0.41922, -1.62319), SPROTT),
+    of_map("Lozi", C.lozi, (0.47023, -1.16338), SPROTT, start=(-0.1, 0.1)),
+    of_map("Ikeda", C.ikeda, (0.50760, -0.71832), SPROTT, start=(0.0, 0.0)),
     of_map(
-        "delayed logistic a=2.27", S.delayed_logistic(2.27), (0.18312, -1.24199),
+        "delayed logistic a=2.27", C.delayed_logistic, (0.18312, -1.24199),
         SPROTT, start=(0.001, 0.001),
     ),
-    of_map("Tinkerbell", S.tinkerbell, (0.18997, -0.52091), SPROTT, start=(0.0, 0.5)),
-    of_map("Burgers", S.burgers, (0.12076, -0.22136), SPROTT, start=(-0.1, 0.1)),
-    of_map("Holmes cubic", S.holmes, (0.59458, -2.20402), SPROTT, start=(1.6, 0.0)),
+    of_map("Tinkerbell", C.tinkerbell, (0.18997, -0.52091), SPROTT, start=(0.0, 0.5)),
+    of_map("Burgers", C.burgers, (0.12076, -0.22136), SPROTT, start=(-0.1, 0.1)),
+    of_map("Holmes cubic", C.holmes, (0.59458, -2.20402), SPROTT, start=(1.6, 0.0)),
     of_map(
-        "coupled logistic ε=0.4", S.coupled_logistic(0.4),
+        "coupled logistic ε=0.4", C.at(C.coupled_logistic, epsilon=0.4),
         (np.log(2), np.log(2) + np.log(0.2)), "ln 2 + ln|1-2ε| across",
         start=(0.3, 0.3), error=0.0,
     ),
 )  # fmt: skip
 EXACT_MAPS = (
-    exact("logistic r=2.5", S.logistic(2.5), (-np.log(2),), "ln|2-r|", start=0.3),
-    exact("logistic r=3.2", S.logistic(3.2), (np.log(0.16) / 2,), "ln|4+2r-r²|/2",
+    exact("logistic r=2.5", C.at(C.logistic, r=2.5), (-np.log(2),), "ln|2-r|",
           start=0.3),
-    exact("logistic r=2", S.logistic(2.0), (-np.inf,), "superstable", start=0.5),
+    exact("logistic r=3.2", C.at(C.logistic, r=3.2), (np.log(0.16) / 2,),
+          "ln|4+2r-r²|/2", start=0.3),
+    exact("logistic r=2", C.at(C.logistic, r=2.0), (-np.inf,), "superstable",
+          start=0.5),
     of_marginal_point(),
-    exact("tent, slope 1.9", S.tent(1.9), (np.log(1.9),), "ln slope", start=0.123),
-    exact("cat map", S.cat, tuple(np.log((3 + np.sqrt(5)) / 2) * np.array([1, -1])),
+    exact("tent, slope 1.9", C.tent, (np.log(1.9),), "ln slope", start=0.123),
+    exact("cat map", C.cat, tuple(np.log((3 + np.sqrt(5)) / 2) * np.array([1, -1])),
           "±ln((3+√5)/2)", start=(0.1, 0.234)),
     # The expanding direction is (1, s), |s| < 7: its length at the two ends, ln 7 each.
-    exact("Kaplan-Yorke map", S.kaplan_yorke, (np.log(2), np.log(0.2)),
+    exact("Kaplan-Yorke map", C.kaplan_yorke, (np.log(2), np.log(0.2)),
           "triangular Jacobian", tolerance=2 * np.log(7) / SHORT),
     # A window of n steps is at most ln n/(2 ln 1.618) blocks of Fibonacci lengths of
     # the golden rotation.  Each adds at most ln 2 and a bounded term to the sum of
     # ln|2cos|, the closest pole -ln n: 2 ln n allows 2 for every block.
-    exact("forced tanh σ=0.5", S.forced(0.5), (0.0, np.log(0.5)), "<ln|2cos|> = 0",
-          start=(0.0, 0.1), tolerance=POLES),
-    exact("forced tanh σ=0.9", S.forced(0.9), (0.0, np.log(0.9)), "<ln|2cos|> = 0",
-          start=(0.0, 0.1), tolerance=POLES),
+    exact("forced tanh σ=0.5", C.at(C.forced, sigma=0.5), (0.0, np.log(0.5)),
+          "<ln|2cos|> = 0", start=(0.0, 0.1), tolerance=POLES),
+    exact("forced tanh σ=0.9", C.at(C.forced, sigma=0.9), (0.0, np.log(0.9)),
+          "<ln|2cos|> = 0", start=(0.0, 0.1), tolerance=POLES),
     lorenz_96_row(),
 )  # fmt: skip
 FLOWS = (
-    of_flow("Lorenz", S.lorenz, (0.9056, 0.0, -14.5723), SPROTT,
+    of_flow("Lorenz", C.lorenz, (0.9056, 0.0, -14.5723), SPROTT,
             start=(1.0, 1.0, 20.0), time=6_000.0, substeps=10),
-    of_flow("Rossler", S.rossler, (0.0714, 0.0, -5.3943), SPROTT,
+    of_flow("Rossler", C.rossler, (0.0714, 0.0, -5.3943), SPROTT,
             start=(1.0, 1.0, 0.0), time=8_000.0, interval=0.5),
     rossler_section_row(),
-    of_flow("quadratic jerk", S.quadratic_jerk, (0.0551, 0.0, -2.0721), SPROTT,
+    of_flow("quadratic jerk", C.quadratic_jerk, (0.0551, 0.0, -2.0721), SPROTT,
             start=(0.0, 0.0, 1.0), time=8_000.0, interval=0.5, substeps=10),
-    of_flow("Halvorsen", S.halvorsen, (0.7899, 0.0, -4.5999), SPROTT,
+    of_flow("Halvorsen", C.halvorsen, (0.7899, 0.0, -4.5999), SPROTT,
             start=(-5.0, 0.0, 0.0), time=6_000.0, substeps=10),
     # 0.16, 0.03, 0, -39 bits per unit time.
-    of_flow("hyperchaotic Rossler", S.hyper_rossler,
+    of_flow("hyperchaotic Rossler", C.hyper_rossler,
             tuple(np.log(2) * np.array([0.16, 0.03, 0.0])),
             "Wolf et al., Physica D 16, 285 (1985)", start=(-10.0, -6.0, 0.0, 10.0),
             time=6_000.0, interval=0.2, substeps=20, error=0.005 * np.log(2)),
-    of_driven_flow("Ueda", S.ueda, (0.1034, -0.1534), SPROTT, start=(2.5, 0.0),
+    of_driven_flow("Ueda", C.ueda, (0.1034, -0.1534), SPROTT, start=(2.5, 0.0),
                    time=20_000.0),
-    of_driven_flow("Duffing, two wells", S.duffing, (0.1571, -0.4071), SPROTT,
+    of_driven_flow("Duffing, two wells", C.duffing, (0.1571, -0.4071), SPROTT,
                    start=(0.2, 0.0), time=20_000.0),
 )  # fmt: skip
 ROWS = CHAOTIC_MAPS + EXACT_MAPS + FLOWS

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn.dynamics import (
+    catalogue,
     covariant_vectors,
     finite_time_exponents,
     flow,
@@ -12,7 +13,6 @@ from statmech_attn.dynamics import (
     zero_one_test,
 )
 from statmech_attn.statistics import standard_error
-from statmech_attn.validation import systems
 from statmech_attn.validation.rows import Measurement, Row
 
 
@@ -22,12 +22,12 @@ OBLIQUE = np.array([[3.0, 1.0], [2.0, 1.0]])
 
 
 def _circle():
-    angle = 2 * jnp.pi * systems.GOLDEN * jnp.arange(POINTS)
+    angle = 2 * jnp.pi * catalogue.GOLDEN * jnp.arange(POINTS)
     return jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
 
 
 def _cat_alignment():
-    alignment = gali(systems.cat, jnp.array([0.1, 0.234]), samples=50)
+    alignment = gali(catalogue.cat, jnp.array([0.1, 0.234]), samples=50)
     return Measurement([float(alignment.rate()[0])])
 
 
@@ -39,14 +39,16 @@ def _oblique():
 
 
 def _standard_torus():
-    alignment = gali(systems.standard(0.5), jnp.array([0.4, 0.2]), samples=1000)
+    alignment = gali(
+        catalogue.at(catalogue.standard, k=0.5), jnp.array([0.4, 0.2]), samples=1000
+    )
     return Measurement([float(alignment.power(0.1)[0])])
 
 
 def _henon_heiles():
     """GALI_2 .. GALI_4 on a torus of the time map over one unit of time."""
-    step = flow(systems.henon_heiles, time=1.0, substeps=5)
-    start = systems.henon_heiles_start(0.55, 0.0)
+    step = flow(catalogue.henon_heiles, time=1.0, substeps=5)
+    start = catalogue.henon_heiles_start(0.55, 0.0)
     alignment = gali(step, start, order=4, samples=2000)
     return Measurement([float(x) for x in alignment.power(0.3)])
 
@@ -54,7 +56,7 @@ def _henon_heiles():
 def _tent_growth():
     """Mean and diffusion of the growth: independent factors at every step."""
     growth = finite_time_exponents(
-        systems.skew_tent(SKEW), jnp.array(0.123), window=64, count=8000
+        catalogue.skew_tent, jnp.array(0.123), window=64, count=8000
     )
     _, spread, error = growth.diffusion()
     errors = [float(growth.stderr[0]), float(error[0, 0])]
@@ -64,7 +66,7 @@ def _tent_growth():
 def _logistic_growth():
     """n^2 Var of ln|f^n'|/n at r = 4, where the growth is ln 2 and a difference."""
     growth = finite_time_exponents(
-        systems.logistic(4.0), jnp.array(0.3), window=64, count=8000
+        catalogue.logistic, jnp.array(0.3), window=64, count=8000
     )
     moved = (np.asarray(growth.values[:, 0]) - np.log(2)) ** 2 * 64**2
     # Neighbouring windows share an end, which the error takes in through pairs.
@@ -73,7 +75,7 @@ def _logistic_growth():
 
 
 def _zero_one():
-    chaos = orbit(systems.logistic(4.0), jnp.array(0.3), samples=1000)
+    chaos = orbit(catalogue.logistic, jnp.array(0.3), samples=1000)
     return Measurement([float(zero_one_test(x).K) for x in (_circle(), chaos)])
 
 

@@ -3,10 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from statmech_attn.dynamics import classify, PHASES, System
-from statmech_attn.validation import systems
+from statmech_attn.dynamics import catalogue, classify, PHASES, System
 from statmech_attn.validation.rows import Measurement, Row
-from statmech_attn.validation.systems import GOLDEN
 
 
 LOGISTIC = {
@@ -26,12 +24,14 @@ DELAYED = {
 }
 
 
-def of_family(name, family, start, cases, source) -> Row:
-    """Verdicts on a map at several values of its parameter."""
+def of_family(name, step, parameter, start, cases, source) -> Row:
+    """Verdicts on a map at several values of a parameter, its only one."""
     values, words = zip(*cases.values(), strict=True)
 
     def measure():
-        at = lambda value: classify(family(value), jnp.array(start))
+        at = lambda value: classify(
+            catalogue.at(step, **{parameter: value}), jnp.array(start)
+        )
         verdicts = jax.vmap(at)(jnp.array(values))
         return Measurement([PHASES[int(code)] for code in verdicts.phase])
 
@@ -41,7 +41,9 @@ def of_family(name, family, start, cases, source) -> Row:
 def _forced():
     observe = lambda z: jnp.stack([z[0], jnp.cos(2 * jnp.pi * z[1])])
     at = lambda sigma: classify(
-        System(systems.forced(sigma), observe), jnp.array([0.5, 0.1]), max_doublings=2
+        System(catalogue.at(catalogue.forced, sigma=sigma), observe),
+        jnp.array([0.5, 0.1]),
+        max_doublings=2,
     )
     verdicts = jax.vmap(at)(jnp.array([0.5, 1.5]))
     smooth, strange = (jax.tree.map(lambda x: x[i], verdicts) for i in (0, 1))
@@ -56,22 +58,22 @@ def _forced():
 
 
 def _coupled():
-    verdict = classify(systems.coupled_logistic(0.1), jnp.array([0.3, 0.31]))
+    verdict = classify(catalogue.coupled_logistic, jnp.array([0.3, 0.31]))
     return Measurement([PHASES[int(verdict.phase)]])
 
 
 def _rotation():
     """A rigid rotation by the golden mean, seen through its cosine."""
     observe = lambda x: jnp.cos(2 * jnp.pi * x)[None]
-    rotation = System(lambda x: (x + GOLDEN) % 1.0, observe)
+    rotation = System(lambda x: (x + catalogue.GOLDEN) % 1.0, observe)
     verdict = classify(rotation, jnp.array(0.1))
     return Measurement([float(verdict.rotation_number)])
 
 
 ROWS = (
-    of_family("logistic phases", systems.logistic, 0.3, LOGISTIC, "closed form"),
+    of_family("logistic phases", catalogue.logistic, "r", 0.3, LOGISTIC, "closed form"),
     of_family(
-        "delayed logistic phases", systems.delayed_logistic, (0.4, 0.5), DELAYED,
+        "delayed logistic phases", catalogue.delayed_logistic, "a", (0.4, 0.5), DELAYED,
         "Neimark-Sacker at a=2",
     ),
     Row("forced tanh phases", ("σ=0.5", "σ=1.5, strange nonchaotic", "its reason"),
@@ -80,6 +82,6 @@ ROWS = (
     Row("coupled logistic phase", ("ε=0.1",), _coupled, ("hyperchaotic",),
         "ln 2 + ln 0.8 > 0 across", unit="phase"),
     # The golden mean and its complement are one frequency of a sampled cosine.
-    Row("golden rotation", ("frequency",), _rotation, (1 - GOLDEN,), "(√5-1)/2",
-        tolerance=1e-7, unit="1/step"),
+    Row("golden rotation", ("frequency",), _rotation, (1 - catalogue.GOLDEN,),
+        "(√5-1)/2", tolerance=1e-7, unit="1/step"),
 )  # fmt: skip

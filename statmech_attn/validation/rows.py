@@ -21,6 +21,9 @@ import numpy as np
 from statmech_attn.statistics import threshold
 
 
+SPROTT = "Sprott 2003, app. A"
+
+
 class Measurement(NamedTuple):
     """Values of a row's quantities; `blocks` behind the errors, None: no statistics.
 

@@ -10,6 +10,7 @@ import pytest
 
 from statmech_attn import dmft
 from statmech_attn.dynamics import (
+    catalogue,
     finite_time_exponents,
     FiniteTimeExponents,
     flow,
@@ -22,10 +23,9 @@ from statmech_attn.dynamics import (
 )
 from statmech_attn.dynamics.exponents.finite_time import error_of_mean
 from statmech_attn.dynamics.exponents.frames import completed
-from statmech_attn.validation import systems
 
 
-GOLDEN = systems.GOLDEN
+GOLDEN = catalogue.GOLDEN
 START = jnp.array([0.1, 0.2])
 
 
@@ -43,11 +43,11 @@ def spectrum_of(*exponents):
 
 PROPERTIES = (
     (
-        lambda x: lyapunov_spectrum(systems.henon, x, steps=64),
+        lambda x: lyapunov_spectrum(catalogue.henon, x, steps=64),
         (lambda s: s.kaplan_yorke, lambda s: s.running),
     ),
     (
-        lambda x: finite_time_exponents(systems.henon, x, window=5, count=32),
+        lambda x: finite_time_exponents(catalogue.henon, x, window=5, count=32),
         (
             lambda f: f.mean,
             lambda f: f.variance,
@@ -56,7 +56,7 @@ PROPERTIES = (
         ),
     ),
     (
-        lambda x: gali(systems.henon, x, samples=8, every=2),
+        lambda x: gali(catalogue.henon, x, samples=8, every=2),
         (lambda a: a.rate(), lambda a: a.power(), lambda a: a.log_sali),
     ),
 )
@@ -116,7 +116,7 @@ def test_kaplan_yorke_dimension_of_a_torus_is_its_number_of_zeros():
         bent = eqx.tree_at(lambda s: s.exponents, both, jnp.array([noise, -noise]))
         assert float(bent.kaplan_yorke) == 2
     # The invariant circle just beyond the Neimark-Sacker bifurcation at a = 2.
-    circle = of(systems.delayed_logistic(2.01))
+    circle = of(catalogue.at(catalogue.delayed_logistic, a=2.01))
     assert float(circle.kaplan_yorke) == 1
 
 
@@ -128,7 +128,7 @@ def test_growth_of_a_skew_tent_diffuses_with_its_exact_constant():
     """Factors 1/a and 1/(1 - a) are independent: mean and variance in closed form."""
     a, count = 0.3, 6000
     found = finite_time_exponents(
-        systems.skew_tent(a), jnp.array(0.123), window=50, count=count
+        catalogue.at(catalogue.skew_tent, a=a), jnp.array(0.123), window=50, count=count
     )
     entropy = -a * np.log(a) - (1 - a) * np.log(1 - a)
     diffusion = a * (1 - a) * np.log((1 - a) / a) ** 2
@@ -143,7 +143,7 @@ def test_growth_of_a_skew_tent_diffuses_with_its_exact_constant():
 def test_growth_of_the_logistic_map_does_not_diffuse():
     r"""ln|f^n'| = n ln 2 + g(x_n) - g(x_0): n^2 Var = 2 Var ln|sin| = pi^2/6."""
     found = finite_time_exponents(
-        systems.logistic(4.0), jnp.array(0.3), window=64, count=8000
+        catalogue.logistic, jnp.array(0.3), window=64, count=8000
     )
     moved = (np.asarray(found.values[:, 0]) - np.log(2)) ** 2 * 64**2
     pairs = moved.reshape(-1, 2).mean(axis=1)
@@ -155,7 +155,7 @@ def test_growth_of_the_logistic_map_does_not_diffuse():
 
 @pytest.mark.slow
 def test_finite_time_exponents_average_to_the_spectrum_and_batch():
-    at = lambda x: finite_time_exponents(systems.henon, x, window=30, count=400)
+    at = lambda x: finite_time_exponents(catalogue.henon, x, window=30, count=400)
     starts = START + jnp.array([[0.0], [1e-3]])
     both = jax.vmap(at)(starts)
     one = at(starts[1])
@@ -163,7 +163,7 @@ def test_finite_time_exponents_average_to_the_spectrum_and_batch():
     assert np.allclose(both.values[1], one.values, atol=1e-9)
     # The determinant is -0.3 at every step.
     assert np.allclose(one.values.sum(axis=1), np.log(0.3), atol=1e-12)
-    spectrum = lyapunov_spectrum(systems.henon, START, steps=12_000)
+    spectrum = lyapunov_spectrum(catalogue.henon, START, steps=12_000)
     error = np.hypot(spectrum.stderr, np.sqrt(one.variance / 400))
     assert (np.abs(one.mean - spectrum.exponents) < 4 * error).all()
 
@@ -182,14 +182,14 @@ def test_short_windows_are_refused():
     with pytest.raises(ValueError, match=r"turns must lie in 1\.\.4; got 0"):
         few.merged(0)
     with pytest.raises(ValueError, match="window must be at least 1; got 0"):
-        finite_time_exponents(systems.henon, START, window=0, count=10)
+        finite_time_exponents(catalogue.henon, START, window=0, count=10)
 
 
 # Alignment
 
 
 def test_alignment_of_the_cat_map_is_exact():
-    found = gali(systems.cat, jnp.array([0.1, 0.234]), samples=50)
+    found = gali(catalogue.cat, jnp.array([0.1, 0.234]), samples=50)
     gap = 2 * np.log((3 + np.sqrt(5)) / 2)
     assert float(found.rate()[0]) == pytest.approx(-gap, abs=1e-10)
     # SALI -> GALI_2 for nearly parallel vectors, at e^-962 without underflow.
@@ -222,15 +222,17 @@ def test_alignment_is_the_volume_of_pushed_unit_vectors():
 
 def test_alignment_decays_with_the_gaps_of_the_spectrum():
     """GALI_k ~ exp(-sum (lambda_1 - lambda_j) n) on the Henon attractor."""
-    found = gali(systems.henon, START, transient=1000, samples=1000)
-    spectrum = lyapunov_spectrum(systems.henon, START, steps=10_000, transient=1000)
+    found = gali(catalogue.henon, START, transient=1000, samples=1000)
+    spectrum = lyapunov_spectrum(catalogue.henon, START, steps=10_000, transient=1000)
     gap = spectrum.exponents[0] - spectrum.exponents[1]
     # The same stretch of orbit up to alignment: twice the error of lambda_1.
     assert abs(found.rate(0.0)[0] + gap) < 8 * spectrum.stderr[0]
 
 
 def test_alignment_on_a_torus_of_the_standard_map_falls_like_a_power():
-    found = gali(systems.standard(0.5), jnp.array([0.4, 0.2]), samples=1000)
+    found = gali(
+        catalogue.at(catalogue.standard, k=0.5), jnp.array([0.4, 0.2]), samples=1000
+    )
     assert float(found.power(0.1)[0]) == pytest.approx(-2, abs=0.02)
     assert abs(found.rate(0.5)[0]) < 1e-3
 
@@ -273,7 +275,7 @@ def test_alignment_of_lost_vectors_has_no_number():
 )
 def test_bad_alignments_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        gali(systems.henon, START, **options)
+        gali(catalogue.henon, START, **options)
 
 
 # 0-1 test
@@ -282,12 +284,12 @@ def test_bad_alignments_are_refused(options, message):
 @pytest.mark.slow
 def test_zero_one_test_says_what_it_can_judge():
     words = lambda found: ZERO_ONE_RESULTS[int(found.result)]
-    chaos = zero_one_test(orbit(systems.logistic(4.0), jnp.array(0.3), samples=1000))
+    chaos = zero_one_test(orbit(catalogue.logistic, jnp.array(0.3), samples=1000))
     assert chaos.K > 0.9 and "coarse enough" in words(chaos)
     wave = jnp.cos(2 * jnp.pi * GOLDEN * jnp.arange(1000.0))[:, None]
     assert abs(zero_one_test(wave).K) < 0.1
     # Chaos of a flow that is sampled too finely reads as regular, and is flagged.
-    step = flow(systems.lorenz, time=0.01, substeps=1)
+    step = flow(catalogue.lorenz, time=0.01, substeps=1)
     every = lambda n: zero_one_test(
         orbit(step, jnp.array([1.0, 1.0, 20.0]), samples=1000, transient=1000, every=n)
     )
@@ -304,7 +306,7 @@ def test_orbit_records_what_it_is_asked_for():
     halves = orbit(lambda x: x / 2, jnp.array(1.0), samples=2, transient=1, every=2)
     assert halves[:, 0].tolist() == [1 / 8, 1 / 32]
     with pytest.raises(ValueError, match="samples must be at least 1; got 0"):
-        orbit(systems.henon, START, samples=0)
+        orbit(catalogue.henon, START, samples=0)
 
 
 def test_the_error_of_a_mean_of_two_numbers_is_half_their_distance():

@@ -8,6 +8,7 @@ import pytest
 
 from statmech_attn import dynamics
 from statmech_attn.dynamics import unstable_cycles
+from statmech_attn.dynamics.maps.catalogue import henon, logistic
 from statmech_attn.dynamics.unstable_cycles import (
     COMPLETENESS,
     INCOMPLETE,
@@ -22,17 +23,9 @@ CAT = np.array([[2, 1], [1, 1]])
 HENON = [1, 1, 0, 1, 0, 2, 4, 7, 6, 10, 14, 19, 32]
 
 
-def logistic(x, p):
-    return p["r"] * x * (1 - x)
-
-
 def cat(x):
     """No cycle comes to the border of the torus, which moves with its fixed point."""
     return (jnp.asarray(CAT) @ x + jnp.array([0.3, 0.217])) % 1
-
-
-def henon(x):
-    return jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
 
 
 def prime(points):

@@ -18,6 +18,7 @@ from scipy import optimize
 
 from statmech_attn.dynamics import (
     basin_entropy,
+    catalogue,
     continuation,
     driven_flow,
     escape_rate,
@@ -32,10 +33,9 @@ from statmech_attn.dynamics import (
     track_edge,
     unstable_cycles,
 )
-from statmech_attn.validation import judge, Measurement, Row, run_row, systems
+from statmech_attn.validation import judge, Measurement, Row, run_row
 from statmech_attn.validation.bifurcations import period_three, SEARCH
 from statmech_attn.validation.exponents import sampled
-from statmech_attn.validation.families import logistic
 from statmech_attn.validation.phases import of_family
 
 
@@ -72,7 +72,7 @@ def _onset_of_three():
     (fold,) = (point for point in period_three().special if point.kind == "fold")
     points = [fold.x[0]]
     for _ in range(2):
-        points.append(float(logistic(points[-1], {"r": fold.value})))
+        points.append(float(catalogue.logistic(points[-1], {"r": fold.value})))
     return Measurement(sorted(points))
 
 
@@ -131,7 +131,7 @@ def _lorenz_cycle():
     """Period of the cycle of Lorenz' flow next to a published point of it."""
     x = jnp.array([-4.473777426249161, -8.595978309705247, 8.410608458823141])
     plane = section(
-        flow(systems.lorenz, time=0.5, substeps=40), (2, float(x[2])), longest=20
+        flow(catalogue.lorenz, time=0.5, substeps=40), (2, float(x[2])), longest=20
     )
     fixed = continuation.Problem(lambda s, _: plane.step(s), x, {"-": 0.0}, "-")
     cycle = continuation.find_cycle(fixed, x, 0.0)
@@ -372,7 +372,10 @@ def _logistic_exponents():
         [
             float(
                 lyapunov_spectrum(
-                    systems.logistic(r), jnp.array(0.2), steps=5000, transient=5000
+                    catalogue.at(catalogue.logistic, r=r),
+                    jnp.array(0.2),
+                    steps=5000,
+                    transient=5000,
                 ).exponents[0]
             )
             for r in (2.6, 3.1, 3.5)
@@ -383,7 +386,7 @@ def _logistic_exponents():
 def _henon_saddle():
     starts = np.random.default_rng(0).uniform(-3, 3, (STARTS, 2))
     times = escape_times(
-        lambda z: systems.henon(z, a=1.5),
+        catalogue.at(catalogue.henon, a=1.5),
         jnp.array(starts),
         lambda z: jnp.abs(z).max() <= 10,
         horizon=1000,
@@ -424,7 +427,7 @@ ROWS = (
         (0.1599288, 0.5143553, 0.9563178), CHAOS, tolerance=5e-8, unit="1"),
     Row("standard map, all cycles", ("off, period 2", "off, period 3"),
         _all_of_standard_map, (0.0, 0.0), CHAOS, tolerance=5e-5, unit="rad"),
-    of_family("Henon phases", lambda a: lambda z: systems.henon(z, a=a), (0.1, 0.1),
+    of_family("Henon phases", catalogue.henon, "a", (0.1, 0.1),
               PHASES_OF_HENON, "ChaosTools, test/chaosdetection"),
     Row("Henon, cycles", ("fixed point", "of two", "of two"), _henon_cycles,
         (0.88389, -0.66612, 1.36612), ORBITS, tolerance=1e-5, unit="1"),
@@ -462,12 +465,12 @@ ROWS = (
     Row("logistic, pynamicalsys", ("r=2.6", "r=3.1", "r=3.5"), _logistic_exponents,
         (-0.5108256237660053, -0.2638163710411688, -0.8725073457794915), SIMPLE,
         tolerance=1e-12),
-    of_orbit("logistic r=3.8", lambda: systems.logistic(3.8), 0.2, 5000,
-             (0.44047142185628363,), SIMPLE, unit="nat/step"),
-    of_orbit("Henon, pynamicalsys", lambda: systems.henon, (0.2, 0.2), 40_000,
+    of_orbit("logistic r=3.8", lambda: catalogue.at(catalogue.logistic, r=3.8), 0.2,
+             5000, (0.44047142185628363,), SIMPLE, unit="nat/step"),
+    of_orbit("Henon, pynamicalsys", lambda: catalogue.henon, (0.2, 0.2), 40_000,
              (0.4182113, -1.62218411), SIMPLE, unit="nat/step"),
     of_orbit("Rossler c=10",
-             lambda: flow(lambda u: systems.rossler(u, a=0.15, c=10.0), time=0.5,
+             lambda: flow(catalogue.at(catalogue.rossler, a=0.15, c=10.0), time=0.5,
                           substeps=20),
              (1.0, 1.0, 0.0), 18_000, (0.127122925, 0.0, -14.1384990), SIMPLE,
              per=0.5 * np.log(2), unit="bit/time"),

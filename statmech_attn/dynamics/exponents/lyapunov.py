@@ -24,12 +24,10 @@ import jax.numpy as jnp
 from annotated_types import Ge, Le, MultipleOf
 from jaxtyping import Array, Float, PyTree
 
-from statmech_attn import presentation
 from statmech_attn.batches import add_up, require_double
 from statmech_attn.dynamics.exponents.finite_exponents import finite_exponents
 from statmech_attn.dynamics.exponents.frames import EPS, LOST, start_frame, turn
-from statmech_attn.dynamics.exponents.spectrum import per_unit_time, Spectrum
-from statmech_attn.dynamics.maps.flows import flow
+from statmech_attn.dynamics.exponents.spectrum import Spectrum
 from statmech_attn.dynamics.maps.orthonormal import safe_log
 from statmech_attn.dynamics.maps.systems import (
     advance,
@@ -39,13 +37,7 @@ from statmech_attn.dynamics.maps.systems import (
 )
 from statmech_attn.dynamics.maps.tracing import forward_only
 from statmech_attn.labels import STEP
-from statmech_attn.options import (
-    Count,
-    MAX_COUNT,
-    NotNegative,
-    Positive,
-    WholeNumber,
-)
+from statmech_attn.options import Count, MAX_COUNT, WholeNumber
 
 
 Blocks = Annotated[int, Ge(4), Le(MAX_COUNT), MultipleOf(4)]
@@ -128,60 +120,6 @@ def lyapunov_spectrum(
 
 
 @eqx.filter_jit
-@presentation.knows_given
-def flow_spectrum(
-    field: Callable[..., Float[Array, " d"]],
-    state: Float[Array, " d"],
-    parameters: PyTree = None,
-    *,
-    time: Positive,
-    transient: NotNegative = 0.0,
-    interval: Positive = 0.25,
-    substeps: Count = 10,
-    exponents: WholeNumber | None = None,
-    blocks: Count = BLOCKS,
-) -> Spectrum:
-    """Lyapunov spectrum of x' = field(x) in nats per unit time.
-
-    Args:
-        field: autonomous vector field of the state, or of (state, parameters).
-        state: where the orbit starts.
-        parameters: of the field, a tree of arrays; none when omitted.
-        time: length of the window, in the units of the flow.
-        transient: time before the window.
-        interval: time between orthonormalisations; short enough that no column is
-            lost in between (lost ones are reported, not hidden).
-        substeps: solver steps within an interval.
-        exponents: how many leading exponents; all when omitted.
-        blocks: number of blocks for errors, a multiple of 4.
-
-    Returns:
-        `Spectrum` whose exponents, errors, halves and blocks are per unit time; `steps`
-        counts intervals, and `window` is their time.
-
-    Raises:
-        ValueError: a time is not finite, `time` or `interval` is not positive, or
-            `transient` is negative.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> spiral = lambda x: jnp.stack([-0.1 * x[0] - x[1], x[0] - 0.1 * x[1]])
-        >>> spectrum = flow_spectrum(spiral, jnp.array([1.0, 0.0]), time=100.0)
-        >>> [round(float(x), 6) for x in spectrum.exponents]
-        [-0.1, -0.1]
-    """
-    spectrum = lyapunov_spectrum(
-        flow(field, time=interval, substeps=substeps),
-        state,
-        parameters,
-        steps=max(round(time / interval), 1),
-        transient=round(transient / interval),
-        exponents=exponents,
-        blocks=blocks,
-    )
-    return per_unit_time(spectrum, interval)
-
-
 def _sums(system, state, *, per_block, transient, turns, every, k, blocks):
     """The `Sums` of an orbit, the rank of its map, and the dimension of its frame."""
     state = advance(system, state, transient)

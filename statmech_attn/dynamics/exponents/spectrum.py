@@ -4,19 +4,15 @@ An exponent is known as averages over a window and its halves, in nats per step
 (docs/theory/dynamics.md, section 2).
 """
 
-from dataclasses import replace
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from statmech_attn import presentation
 from statmech_attn.batches import add_up
-from statmech_attn.dynamics.maps.flows import UNIT_OF_TIME
 from statmech_attn.dynamics.maps.systems import leading_axes, of_each
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.labels import STEP, Variable
-from statmech_attn.options import NotNegative, Positive
 
 
 ZERO = Criteria.zero  # |weighted exponent| below this is zero, nats per step
@@ -190,47 +186,6 @@ class Spectrum(eqx.Module):
         complete = self.dimension is None or self.dimension == k
         balanced = complete & (sums[-1] == 0)
         return jnp.where(j < k, dimension, jnp.where(balanced, float(k), jnp.nan))
-
-
-@presentation.knows_given
-def per_unit_time(
-    spectrum: Spectrum, interval: Positive, stderr: NotNegative = 0.0
-) -> Spectrum:
-    """The spectrum of a map over `interval`, in nats per unit time of its flow.
-
-    Of a section it is the mean time of a return, `Returns.mean`, which has an error.
-
-    Args:
-        spectrum: Lyapunov spectrum.
-        interval: time of one step of the map.
-        stderr: standard error of this time, of which the errors have their share.
-
-    Returns:
-        The spectrum with exponents, errors, halves and blocks over `interval`.
-
-    Raises:
-        ValueError: the interval is not positive and finite.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from statmech_attn.dynamics import flow, lyapunov_spectrum
-        >>> decay = flow(lambda x: -x, time=0.5, substeps=10)
-        >>> spectrum = lyapunov_spectrum(decay, jnp.array([1.0]), steps=256)
-        >>> round(float(per_unit_time(spectrum, 0.5).exponents[0]), 6)
-        -1.0
-    """
-    names = ("exponents", "weighted", "stderr", "halves", "blocks", "bounds", "log_det")
-    rates = lambda s: tuple(
-        value for name in names if (value := getattr(s, name)) is not None
-    )
-    scaled = tuple(x / interval for x in rates(spectrum))
-    in_time = replace(spectrum, unit=UNIT_OF_TIME, interval=interval)
-    result = eqx.tree_at(rates, in_time, scaled)
-    if stderr == 0:
-        return result
-    exponents = result.exponents
-    share = jnp.where(jnp.isfinite(exponents), exponents, jnp.nan) * stderr / interval
-    return eqx.tree_at(lambda s: s.stderr, result, jnp.hypot(result.stderr, share))
 
 
 def signs_of(spectrum: Spectrum, criteria: Criteria) -> Int[Array, "k *batch"]:

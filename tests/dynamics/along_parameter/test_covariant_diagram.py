@@ -8,14 +8,11 @@ import pytest
 
 from statmech_attn.dynamics import covariant_vectors, CovariantDiagram, point_list
 from statmech_attn.dynamics.along_parameter.covariant_diagram import SHARES
+from statmech_attn.dynamics.maps.catalogue import henon
 
 
 STATE = jnp.array([0.1, 0.2])
 WINDOW: dict[str, Any] = {"steps": 400, "transient": 400}
-
-
-def henon(x, p):
-    return jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], p["b"] * x[0]])
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,10 @@ import pytest
 
 from statmech_attn import dmft, dynamics, layout, storage, studies
 from statmech_attn.dynamics import System
+from statmech_attn.dynamics.maps.catalogue import henon
 
 
 GRID = {"a": [0.2, 1.2, 2.5], "b": 0.3}
-
-
-def henon(x, p):
-    return jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], p["b"] * x[0]])
 
 
 def orbits(step=henon, **changes):

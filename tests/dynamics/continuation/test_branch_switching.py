@@ -11,7 +11,7 @@ from statmech_attn.dynamics.continuation import (
     Settings,
     switch,
 )
-from statmech_attn.validation.families import henon, logistic
+from statmech_attn.dynamics.maps.catalogue import henon, logistic
 
 
 # Period doublings of the logistic map: 1, 2 -> 3, 1 + sqrt 6; 4 to 64 by Newton on

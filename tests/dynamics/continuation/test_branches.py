@@ -12,7 +12,7 @@ from statmech_attn.dynamics.continuation import (
     Problem,
     Settings,
 )
-from statmech_attn.validation.families import delayed_logistic, henon, logistic
+from statmech_attn.dynamics.maps.catalogue import delayed_logistic, henon, logistic
 
 
 LOCATED = 1e-10  # asked of every special point; they are found to rounding

@@ -13,7 +13,7 @@ from statmech_attn.dynamics.continuation import (
     Problem,
     Settings,
 )
-from statmech_attn.validation.families import delayed_logistic, henon, logistic
+from statmech_attn.dynamics.maps.catalogue import delayed_logistic, henon, logistic
 
 
 def circle_map(x, p):

@@ -23,7 +23,7 @@ from statmech_attn.dynamics.continuation import (
 )
 from statmech_attn.dynamics.continuation.augmented_systems import DOUBLING, Located
 from statmech_attn.dynamics.exponents.lyapunov import window_weights
-from statmech_attn.validation.families import delayed_logistic, henon, logistic
+from statmech_attn.dynamics.maps.catalogue import delayed_logistic, henon, logistic
 
 
 EXACT = 1e-12  # derivatives are exact; what is left is rounding times condition

@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn.dynamics.continuation import multipliers_at, orbit, Problem
-
-
-def logistic(x, p):
-    return p["r"] * x * (1 - x)
-
-
-def henon(s, p):
-    x, y = s
-    return jnp.array([1 - p["a"] * x**2 + y, p["b"] * x])
+from statmech_attn.dynamics.maps.catalogue import henon, logistic
 
 
 TWO_CYCLE = Problem(logistic, jnp.zeros(1), {"r": 3.2}, "r", period=2)

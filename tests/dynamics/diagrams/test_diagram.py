@@ -14,6 +14,7 @@ from statmech_attn import dmft, dynamics, studies
 from statmech_attn.dynamics import diagram, diagrams, PHASES, System
 from statmech_attn.dynamics.diagrams import Confirm, explain, Plan, WITHOUT_SECTION
 from statmech_attn.dynamics.diagrams.work import GridWork
+from statmech_attn.dynamics.maps.catalogue import henon
 from statmech_attn.presentation import quantity
 from statmech_attn.scan import jobs
 from statmech_attn.scan.chunks.signals import Unfinished
@@ -21,10 +22,6 @@ from statmech_attn.storage import StorageError
 
 
 PLAN = Plan(transient=1000, steps=2000, exponents=2, max_doublings=1)
-
-
-def henon(x, p):
-    return jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], p["b"] * x[0]])
 
 
 def henon_diagram(plan=PLAN, **options):

@@ -6,6 +6,7 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from statmech_attn import dynamics
+from statmech_attn.dynamics.maps.catalogue import henon
 
 
 CAT = np.array([[3.0, 1.0], [2.0, 1.0]])
@@ -16,10 +17,6 @@ def cat(x, bend=0.0):
     """A hyperbolic map of the torus; the bend keeps its area and moves its vectors."""
     sheared = x + jnp.array([0.0, bend]) * jnp.sin(2 * jnp.pi * x[0])
     return (jnp.asarray(CAT) @ sheared) % 1
-
-
-def henon(x):
-    return jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
 
 
 def lattice(x):

@@ -15,14 +15,11 @@ from statmech_attn.dynamics import (
     orbit,
 )
 from statmech_attn.dynamics.exponents.frames import orthonormalise
+from statmech_attn.dynamics.maps.catalogue import henon
 
 
 def logistic(r):
     return lambda x: r * x * (1 - x)
-
-
-def henon(z):
-    return jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])
 
 
 def cat(z):

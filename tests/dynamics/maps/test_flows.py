@@ -9,6 +9,7 @@ import pytest
 
 from statmech_attn import dmft
 from statmech_attn.dynamics import (
+    catalogue,
     classify,
     driven_flow,
     flow,
@@ -18,7 +19,6 @@ from statmech_attn.dynamics import (
     per_unit_time,
     PHASES,
 )
-from statmech_attn.validation import systems
 
 
 def spiral(x):
@@ -41,9 +41,9 @@ def test_a_linear_flow_has_its_rates_per_unit_time_at_any_interval():
 @pytest.mark.slow
 def test_spectrum_of_a_time_map_divided_by_its_time_is_that_of_the_flow():
     start, interval = jnp.array([1.0, 1.0, 20.0]), 0.25
-    step = flow(systems.lorenz, time=interval, substeps=10)
+    step = flow(catalogue.lorenz, time=interval, substeps=10)
     by_hand = lyapunov_spectrum(step, start, steps=400, transient=40)
-    found = flow_spectrum(systems.lorenz, start, time=100.0, transient=10.0)
+    found = flow_spectrum(catalogue.lorenz, start, time=100.0, transient=10.0)
     assert np.allclose(found.exponents, by_hand.exponents / interval, atol=1e-12)
     assert np.allclose(found.stderr, by_hand.stderr / interval, atol=1e-12)
     # The divergence of the field is -(10 + 1 + 8/3).
@@ -87,8 +87,8 @@ def test_driven_two_well_oscillator_has_no_zero_of_the_time():
 @pytest.mark.slow
 def test_henon_heiles_torus_has_the_powers_of_two_degrees_of_freedom():
     """GALI_2 stays, GALI_3 ~ t^-2, GALI_4 ~ t^-4 (Skokos et al. 2007)."""
-    step = flow(systems.henon_heiles, time=1.0, substeps=5)
-    start = systems.henon_heiles_start(0.55, 0.0)
+    step = flow(catalogue.henon_heiles, time=1.0, substeps=5)
+    start = catalogue.henon_heiles_start(0.55, 0.0)
     found = gali(step, start, order=4, samples=300)
     assert np.allclose(found.power(0.3), [0, -2, -4], atol=0.25)
 

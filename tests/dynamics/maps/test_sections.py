@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from statmech_attn.dynamics import (
+    catalogue,
     classify,
     continuation,
     driven_flow,
@@ -28,7 +29,6 @@ from statmech_attn.dynamics.maps.sections import (
     NOT_FINITE,
     TANGENTIAL,
 )
-from statmech_attn.validation import systems
 
 
 def van_der_pol(u):
@@ -210,14 +210,16 @@ def test_torus_of_a_flow_is_a_closed_curve_of_its_frequency_ratio():
 
     def torus(u):
         return jnp.stack(
-            [*oscillator(u[0], u[1], 1.0), *oscillator(u[2], u[3], systems.GOLDEN)]
+            [*oscillator(u[0], u[1], 1.0), *oscillator(u[2], u[3], catalogue.GOLDEN)]
         )
 
     start = jnp.array([1.0, 0.0, 0.5, 0.1])
     curve = section(flow(torus, time=1.0, substeps=10), (1, 0.0))
     verdict = classify(curve, start, steps=2000, transient=50, tail=1000)
     assert PHASES[int(verdict.phase)] == "quasiperiodic"
-    assert float(verdict.rotation_number) == pytest.approx(1 - systems.GOLDEN, abs=1e-9)
+    assert float(verdict.rotation_number) == pytest.approx(
+        1 - catalogue.GOLDEN, abs=1e-9
+    )
     assert np.allclose(verdict.spectrum.exponents[1:3], -4 * np.pi, rtol=1e-6)
     assert np.isneginf(verdict.spectrum.exponents[3])
 
@@ -225,8 +227,8 @@ def test_torus_of_a_flow_is_a_closed_curve_of_its_frequency_ratio():
 @pytest.mark.slow
 def test_lorenz_maxima_are_a_map_of_one_variable_with_a_cusp():
     """Lorenz 1963: the next maximum of z grows, then falls, with slopes beyond one."""
-    lorenz = flow(systems.lorenz, time=1.0, substeps=100)
-    rise = lambda u: systems.lorenz(u)[2]
+    lorenz = flow(catalogue.lorenz, time=1.0, substeps=100)
+    rise = lambda u: catalogue.lorenz(u)[2]
     peaks = section(lorenz, rise, direction="down")
     orbit = returns(peaks, jnp.array([1.0, 1.0, 20.0]), samples=1500, transient=50)
     assert abs(jax.vmap(rise)(orbit.points)).max() < 1e-11

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from statmech_attn.batches import rng
-from statmech_attn.dynamics import orbit
+from statmech_attn.dynamics import catalogue, orbit
 from statmech_attn.dynamics.motion import chaos_tests
-from statmech_attn.validation import systems
 
 
 main_frequency = jax.jit(chaos_tests.main_frequency)
@@ -30,7 +29,7 @@ def test_zero_one_test_is_its_definition():
     # The Fourier transforms lose 1e-16 of squares that are 1e4 times the displacements.
     shifts = np.arange(1, 101)
     spread = np.arange(chaos_tests.ZERO_ONE_FREQUENCIES) * chaos_tests.GOLDEN % 1
-    chaos = orbit(systems.logistic(4.0), jnp.array(0.3), samples=1000)
+    chaos = orbit(catalogue.logistic, jnp.array(0.3), samples=1000)
     wave = np.cos(np.sqrt(2) * np.arange(1000))[:, None]
     for x in (chaos, jnp.asarray(wave)):
         series = np.asarray(x[:, 0] - x.mean())

@@ -4,9 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn.dynamics import orbit, timeseries
+from statmech_attn.dynamics import catalogue, orbit, timeseries
 from statmech_attn.dynamics.motion.timeseries import TIMESERIES_RESULTS
-from statmech_attn.validation import systems
 
 
 LENGTH = 2000
@@ -17,15 +16,15 @@ sample_entropy = timeseries.sample_entropy
 
 @pytest.fixture(scope="module")
 def logistic():
-    return np.asarray(orbit(systems.logistic(4.0), jnp.array(0.3), samples=LENGTH))[
-        :, 0
-    ]
+    return np.asarray(orbit(catalogue.logistic, jnp.array(0.3), samples=LENGTH))[:, 0]
 
 
 @pytest.fixture(scope="module")
 def henon():
     start = jnp.array([0.1, 0.2])
-    return np.asarray(orbit(systems.henon, start, samples=LENGTH, transient=100))[:, 0]
+    return np.asarray(orbit(catalogue.henon, start, samples=LENGTH, transient=100))[
+        :, 0
+    ]
 
 
 def test_rosenstein_finds_ln2_in_the_logistic_map(logistic):
@@ -67,7 +66,7 @@ def test_delays_beyond_the_dimension_give_spurious_exponents(logistic):
 
 
 def test_a_torus_has_no_exponent_but_noise_gives_it_one():
-    clean = np.cos(2 * np.pi * systems.GOLDEN * np.arange(LENGTH))
+    clean = np.cos(2 * np.pi * catalogue.GOLDEN * np.arange(LENGTH))
     noise = 1e-2 * np.random.default_rng(0).standard_normal(LENGTH)
     assert abs(largest_exponent(clean).value) < 1e-3
     found = largest_exponent(clean + noise)
@@ -78,7 +77,7 @@ def test_a_torus_has_no_exponent_but_noise_gives_it_one():
 def test_dimensions_of_henon_a_circle_and_noise(henon):
     found = correlation_dimension(henon, embedding=3)
     assert found.value == pytest.approx(1.22, abs=0.06)
-    circle = np.cos(2 * np.pi * systems.GOLDEN * np.arange(LENGTH))
+    circle = np.cos(2 * np.pi * catalogue.GOLDEN * np.arange(LENGTH))
     assert correlation_dimension(circle).value == pytest.approx(1, abs=0.05)
     noise = np.random.default_rng(0).standard_normal(LENGTH)
     filled = correlation_dimension(noise, embedding=3)

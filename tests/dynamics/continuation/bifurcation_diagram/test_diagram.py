@@ -9,6 +9,7 @@ import xarray as xr
 
 from statmech_attn.dynamics import System
 from statmech_attn.dynamics.continuation import diagram, DiagramPlan, Settings
+from statmech_attn.dynamics.maps.catalogue import henon, logistic
 from statmech_attn.storage import StorageError
 
 
@@ -18,14 +19,6 @@ SETTINGS = Settings(first_step=0.02, largest_step=0.2)
 # Int. J. Bifurcation Chaos 14, 2417 (2004).
 EIGHT = 3.5440903595519
 SHORT = 2.4, 2.6
-
-
-def logistic(x, p):
-    return p["r"] * x * (1 - x)
-
-
-def henon(z, p):
-    return jnp.stack([1 - p["a"] * z[0] ** 2 + z[1], p["b"] * z[0]])
 
 
 def plan(system=logistic, x=(0.6,), **changes):

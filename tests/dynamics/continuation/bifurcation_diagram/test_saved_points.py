@@ -14,7 +14,7 @@ from statmech_attn.dynamics.continuation import (
     Problem,
     Settings,
 )
-from statmech_attn.validation.families import logistic
+from statmech_attn.dynamics.maps.catalogue import logistic
 
 
 SETTINGS = Settings(max_points=12)
