@@ -9,7 +9,7 @@ import xarray as xr
 
 from statmech_attn.dynamics.diagrams.diagram_variables import INDEX
 from statmech_attn.dynamics.motion import phases
-from statmech_attn.dynamics.motion.explanations import Verdict, why
+from statmech_attn.dynamics.motion.explanations import Verdict
 from statmech_attn.dynamics.motion.phases import PHASES, REASONS
 from statmech_attn.labels import counted, unit_of
 from statmech_attn.presentation import quantity
@@ -31,13 +31,13 @@ def explain(dataset: xr.Dataset, **values: float) -> str | list[str]:
 
     Example:
         explain(scan, a=1.0) of a Hénon map: "a = 1, periodic: the orbit recurs after 4
-        steps, to 3e-16 of its size; λ_1 = -0.161178 nat/step, of the cycle
-        itself; decided in a window of 2048 steps; ..."
+        steps, to 3e-16 of its size, and λ_1 = -0.161178 nat/step, of the cycle
+        itself, is negative; decided in a window of 2048 steps; ..."
     """
-    if "section_count" not in dataset or "phase" not in dataset:
+    if any(name not in dataset for name in ("section_count", "phase", "reasons")):
         raise ValueError(
-            "explain() takes scans of kind bifurcation or diagram, with exponents; got "
-            f"{dataset.attrs.get('kind', 'another data set')}."
+            "explain() takes scans of kind bifurcation or diagram, with exponents and "
+            f"evidence; got {dataset.attrs.get('kind', 'another data set')}."
         )
     point = _nearest(dataset, values)
     names = listed_parameters(dataset) or values
@@ -141,14 +141,16 @@ def _explained(point: xr.Dataset) -> str:
         steps=int(point.window),
         recurrence_error=float(point.recurrence_error),
         positive=int(point.n_positive),
+        zeros=int(point.n_zero),
         zero_one=float(point.zero_one),
         broadband=float(point.broadband),
         digits=float(point.convergence_digits),
         quarters=float(point.quarter_disagreement),
         drift=float(point.drift),
         unit=unit_of(point.period.attrs),
+        of_cycle=_source(point) == "cycle",
     )
-    parts = [why(verdict, str(_source(point))), *_tested(point, verdict)]
+    parts = [verdict.sentence, *_tested(point, verdict)]
     return f"{verdict.phase}: {'; '.join(parts)}"
 
 

@@ -22,7 +22,7 @@ from statmech_attn.dynamics.exponents.finite_exponents import finite_exponents
 from statmech_attn.dynamics.exponents.spectrum import shown_exponents, Spectrum
 from statmech_attn.dynamics.maps.systems import advance, as_system, System
 from statmech_attn.dynamics.maps.tracing import forward_only
-from statmech_attn.dynamics.motion.explanations import JudgedVerdict
+from statmech_attn.dynamics.motion.explanations import Verdict
 from statmech_attn.dynamics.motion.phases import (
     decide,
     Evidence,
@@ -175,14 +175,15 @@ def _sentences(verdicts: Classification) -> str | list:
         if len(place) < phase.ndim:
             return [sentence((*place, i)) for i in range(phase.shape[len(place)])]
         told_by = int(bits[place])
-        return JudgedVerdict(
+        verdict = Verdict(
             phase=PHASES[int(phase[place])],
             reasons=[text for i, text in enumerate(REASONS) if told_by >> i & 1],
             criteria=verdicts.criteria,
             autonomous=verdicts.autonomous,
             unit=verdicts.unit,
             **{name: values[place] for name, values in columns.items()},
-        ).explain()
+        )
+        return f"{verdict.phase}: {verdict.sentence}."
 
     return sentence(())
 

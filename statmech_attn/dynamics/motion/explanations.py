@@ -14,7 +14,10 @@ from statmech_attn.presentation import quantity
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """One verdict and what it rests on, as plain numbers."""
+    """One verdict and what it rests on, as plain numbers.
+
+    A file holds neither the thresholds of its verdicts nor quarters of a window.
+    """
 
     phase: str
     period: int  # steps
@@ -27,12 +30,17 @@ class Verdict:
     steps: int  # of the window
     recurrence_error: float
     positive: int
+    zeros: int
     zero_one: float
     broadband: float
     digits: float
     quarters: float
     drift: float
     unit: str
+    of_cycle: bool = False  # whether the exponents are those of the cycle itself
+    quarters_of_leading: np.ndarray | None = None  # averages of the leading exponent
+    criteria: Criteria | None = None
+    autonomous: bool = False
 
     @property
     def leading(self) -> str:
@@ -54,62 +62,43 @@ class Verdict:
         return f"0-1 test K = {self.zero_one:.3g}, broadband power {self.broadband:.2g}"
 
     @property
-    def digits_required(self) -> str:
-        """How many digits were asked for, where that is known."""
-        return ""
+    def window(self) -> str:
+        return f"the window of {self.after(self.steps)} and both of its halves"
 
     def after(self, steps: int) -> str:
         return counted(steps, self.unit)
 
-
-@dataclass(frozen=True, kw_only=True)
-class JudgedVerdict(Verdict):
-    """A verdict with the criteria that it was judged by."""
-
-    zeros: int
-    quarters_of_leading: np.ndarray  # averages of the leading exponent
-    criteria: Criteria
-    autonomous: bool
-
-    def explain(self) -> str:
-        """The sentence that explains the verdict."""
-        tell = _TOLD.get(self.phase, undecided)
-        return f"{self.phase}: {tell(self)}."
+    def asked(self, words: str) -> str:
+        """Words with thresholds in the places of their names; nothing of a file."""
+        return words.format(c=self.criteria) if self.criteria else ""
 
     @property
-    def digits_required(self) -> str:
-        return f" of {self.criteria.digits:g}"
-
-    @property
-    def regular(self) -> bool:
-        """Whether the 0-1 test and the spectrum say so."""
-        limits = self.criteria
-        return self.zero_one < limits.zero_one and self.broadband < limits.broadband
+    def sentence(self) -> str:
+        """Why the phase is what it is."""
+        return _TOLD.get(self.phase, undecided)(self)
 
 
-def _recurrent(v: JudgedVerdict) -> str:
-    neutral = v.zeros > 0 and v.positive == 0
-    sign = "zero, as of a neutral cycle" if neutral else "negative"
+def _recurrent(v: Verdict) -> str:
+    sign = "zero, as of a neutral cycle" if v.zeros and not v.positive else "negative"
     if np.isnan(v.exponents[0]):
         sign = "hidden by rounding, and what bounds it is negative"
     return (
         f"the orbit recurs after {v.after(v.period)}, to {v.recurrence_error:.1g} of "
-        f"its size (at most {v.criteria.recurrence:g} is asked), and {v.leading} is "
-        f"{sign}"
+        f"its size{v.asked(' (at most {c.recurrence:g} is asked)')}, and {v.leading}"
+        f"{', of the cycle itself,' * v.of_cycle} is {sign}"
     )
 
 
-def _quasiperiodic(v: JudgedVerdict) -> str:
+def _quasiperiodic(v: Verdict) -> str:
     return (
-        f"{v.leading} is zero, to {v.criteria.zero:g}, over the window of "
-        f"{v.after(v.steps)} and both of its halves; the orbit does not recur; "
-        f"weighted averages agree to {v.digits:.1f} digits (at least "
-        f"{v.criteria.digits:g} are asked); {v.indicators} are those of a regular "
-        f"orbit; {v.frequency}{_of_flow(v) if v.autonomous else ''}"
+        f"{v.leading} is zero{v.asked(', to {c.zero:g},')} over {v.window}; the orbit "
+        f"does not recur; weighted averages agree to {v.digits:.1f} digits"
+        f"{v.asked(' (at least {c.digits:g} are asked)')}; {v.indicators} are those of "
+        f"a regular orbit; {v.frequency}{_of_flow(v) if v.autonomous else ''}"
     )
 
 
-def _of_flow(v: JudgedVerdict) -> str:
+def _of_flow(v: Verdict) -> str:
     """Limit cycle or torus: one exponent is 0 along every orbit of a flow."""
     motion, shown = "limit cycle or torus", "tells which"
     if v.zeros > 1:
@@ -123,62 +112,34 @@ def _of_flow(v: JudgedVerdict) -> str:
     )
 
 
-def _chaotic(v: JudgedVerdict) -> str:
+def _chaotic(v: Verdict) -> str:
     many = v.stderr[0] > 0
     errors = f", {v.exponents[0] / v.stderr[0]:.3g} standard errors" if many else ""
     count = "" if v.positive < 2 else f", as {v.positive} exponents are"
     comma = "," * bool(errors or count)
-    witness = (
-        f"{v.indicators} look regular, but more than {v.criteria.clear_sigmas:g} "
-        "errors and a spectrum with a floor need no other witness"
-        if v.regular
-        else f"{v.indicators} are those of an irregular orbit"
-    )
+    limits, witness = v.criteria, f"{v.indicators} are those of an irregular orbit"
+    if limits is None:
+        witness = v.indicators
+    elif v.zero_one < limits.zero_one and v.broadband < limits.broadband:
+        witness = (
+            f"{v.indicators} look regular, but more than {limits.clear_sigmas:g} "
+            "errors and a spectrum with a floor need no other witness"
+        )
     return (
-        f"{v.leading} is positive{errors}{count}{comma} over the window of "
-        f"{v.after(v.steps)} and both of its halves; the orbit does not recur; "
-        f"{witness}"
+        f"{v.leading} is positive{errors}{count}{comma} over {v.window}; the orbit "
+        f"does not recur; {witness}"
     )
 
 
-def _transient(v: JudgedVerdict) -> str:
+def _transient(v: Verdict) -> str:
+    if v.quarters_of_leading is None:
+        return f"{v.leading} while it lasts"
     first, last = v.quarters_of_leading[[0, -1]]
     return (
         f"λ_1 is {first:.3g} nat/{v.unit} in the first quarter of the window of "
         f"{v.after(v.steps)} and {last:.3g} in the last: chaos that has ended; "
         f"{undecided(v)}"
     )
-
-
-def why(v: Verdict, source: str) -> str:
-    """Why a phase was given to a point of a file, which has no criteria."""
-    match v.phase:
-        case "fixed" | "periodic":
-            of = ", of the cycle itself" if source == "cycle" else ""
-            return (
-                f"the orbit recurs after {v.after(v.period)}, to "
-                f"{v.recurrence_error:.1g} of its size; {v.leading}{of}"
-            )
-        case "quasiperiodic":
-            return (
-                f"{v.leading} counts as zero; the orbit does not recur; weighted "
-                f"averages agree to {v.digits:.1f} digits; {v.indicators}; "
-                f"{v.frequency}"
-            )
-        case "chaotic" | "hyperchaotic":
-            many = f", as {v.positive} exponents are" if v.positive > 1 else ""
-            errors = ""
-            if v.stderr[0] > 0:
-                errors = f", {v.exponents[0] / v.stderr[0]:.3g} standard errors"
-            return (
-                f"{v.leading} is positive{errors}{many}; the orbit does not recur; "
-                f"{v.indicators}"
-            )
-        case "transient":
-            return f"{v.leading} while it lasts"
-        case "diverged":
-            return "the state became infinite or not a number"
-    return undecided(v)
 
 
 def undecided(v: Verdict) -> str:
@@ -189,7 +150,7 @@ def undecided(v: Verdict) -> str:
     )
 
 
-def _diverged(v: JudgedVerdict) -> str:
+def _diverged(v: Verdict) -> str:
     return "the state became infinite or not a number"
 
 
@@ -205,7 +166,10 @@ def _numbers(v: Verdict, reason: str) -> str:
             "no recurrence was found",
             f"{v.leading}; nearest return to {v.recurrence_error:.1g} of its size",
         ),
-        ("averages converge", f"{v.digits:.1f}{v.digits_required} digits"),
+        (
+            "averages converge",
+            f"{v.digits:.1f}{v.asked(' of {c.digits:g}')} digits",
+        ),
         ("irregular", v.indicators),
         ("say regular", v.indicators),
         ("the cap", f"{v.after(v.steps)}"),

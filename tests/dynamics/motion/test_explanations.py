@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from statmech_attn.dynamics import PHASES
-from statmech_attn.dynamics.motion.explanations import Verdict, why
+from statmech_attn.dynamics.motion.explanations import Verdict
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -21,6 +21,7 @@ def test_no_phase_is_left_without_a_reason(phase):
         steps=100,
         recurrence_error=1e-9,
         positive=1,
+        zeros=0,
         zero_one=0.9,
         broadband=0.1,
         digits=5.0,
@@ -28,4 +29,4 @@ def test_no_phase_is_left_without_a_reason(phase):
         drift=0.0,
         unit="token",
     )
-    assert why(verdict, "window")
+    assert verdict.sentence
