@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from statmech_attn.cli.terminal.progress import Bar as Bar, reporter as reporter
     from statmech_attn.cli.terminal.screen import Terminal as Terminal
     from statmech_attn.cli.texts.summary import print_summary as print_summary
-    from statmech_attn.cli.texts.tables import Summary as Summary, titled as titled
+    from statmech_attn.cli.texts.tables import Summary as Summary, tabled as tabled
 
 
 lazy.attach(__name__)

@@ -1,5 +1,9 @@
 """What files about orbits, branches, basins and noise found, as short tables."""
 
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+
 import numpy as np
 import xarray as xr
 
@@ -8,8 +12,9 @@ from statmech_attn.cli.texts.tables import (
     formatted,
     SHOWN,
     Summary,
-    titled,
+    tabled,
     with_error,
+    word,
 )
 from statmech_attn.comparison import least_spins, SPREAD_LIMIT
 from statmech_attn.dmft import OBSERVABLES, SCORE_LIMIT
@@ -27,23 +32,21 @@ def _phases(dataset: xr.Dataset) -> Content:
     largest = {exponent: dataset.lyapunov.isel(exponent=0).values}
     if (production := dataset.get("entropy_production")) is not None:
         largest[f"largest σ ({unit_of(production.attrs)})"] = production.values
-    table = titled("phases", ("phase", "points", f"{axis} from", "to", *largest))
     phase = dataset.phase.values
     where = dataset[axis].broadcast_like(dataset.phase).values
     computed = np.ones(phase.shape, bool)
     if "failure" in dataset:
         computed = np.broadcast_to(dataset.failure.values == 0, phase.shape)
-    for code, name in enumerate(PHASES):
-        chosen = (phase == code) & computed
-        if chosen.any():
-            table.add_row(
-                name,
-                str(chosen.sum()),
-                f"{where[chosen].min():.6g}",
-                f"{where[chosen].max():.6g}",
-                *(f"{np.nanmax(values[chosen]):.4g}" for values in largest.values()),
-            )
-    yield table
+    chosen = lambda name: (phase == PHASES.index(name)) & computed
+    most = lambda values: lambda name: f"{np.nanmax(values[chosen(name)]):.4g}"
+    columns = {
+        "phase": str,
+        "points": lambda name: chosen(name).sum(),
+        f"{axis} from": lambda name: f"{where[chosen(name)].min():.6g}",
+        "to": lambda name: f"{where[chosen(name)].max():.6g}",
+        **{heading: most(values) for heading, values in largest.items()},
+    }
+    yield tabled("phases", columns, filter(lambda x: chosen(x).any(), PHASES))
     yield from diagrams.doubts(dataset)
     if "phase_paper" not in dataset:
         return
@@ -53,23 +56,27 @@ def _phases(dataset: xr.Dataset) -> Content:
 
 def _response(dataset: xr.Dataset) -> Content:
     """Per value of beta: the orbit, and where the spectrum of m_v is largest."""
-    table = titled(
-        "response", ("beta", "period", "|multiplier|", "ω of most noise", "N S there")
-    )
-    overlap = dataset.spectrum.isel(observable=OBSERVABLES.index("m_v"))
-    for i, beta in enumerate(dataset.beta.values[:SHOWN]):
-        spectrum = overlap.isel(beta=i, pattern=dataset.attrs["field_pattern"] - 1)
-        if np.isnan(spectrum).all():
-            continue
-        most = spectrum.isel(frequency=int(np.nanargmax(spectrum)))
-        table.add_row(
-            f"{beta:.6g}",
-            str(int(dataset.period[i])),
-            f"{float(dataset.multiplier[i]):.6g}",
-            f"{float(most.frequency):.4g}",
-            f"{float(most):.4g}",
-        )
-    yield table
+    number, pattern = OBSERVABLES.index("m_v"), dataset.attrs["field_pattern"] - 1
+    of_noise = lambda p: p.spectrum.isel(observable=number, pattern=pattern)
+    most = lambda p: of_noise(p).isel(frequency=int(np.nanargmax(of_noise(p))))
+    columns = {
+        "beta": "beta .6g",
+        "period": "period .0f",
+        "|multiplier|": "multiplier .6g",
+        "ω of most noise": lambda p: f"{float(most(p).frequency):.4g}",
+        "N S there": lambda p: f"{float(most(p)):.4g}",
+    }
+    known = lambda p: not np.isnan(of_noise(p)).all()
+    yield tabled("response", columns, filter(known, _first(dataset, "beta")))
+
+
+def _all(dataset: xr.Dataset, axis: str) -> Iterator[xr.Dataset]:
+    return (dataset.isel({axis: i}) for i in range(dataset.sizes[axis]))
+
+
+def _first(dataset: xr.Dataset, axis: str) -> Iterator[xr.Dataset]:
+    """The points along an axis, as many as are shown."""
+    return islice(_all(dataset, axis), SHOWN)
 
 
 def _finite_size(dataset: xr.Dataset) -> Content:
@@ -79,20 +86,25 @@ def _finite_size(dataset: xr.Dataset) -> Content:
         f"{dataset.attrs['bifurcation']} at beta = {dataset.attrs['beta_c']:.8g}; "
         f"theory holds there from N = {dataset.attrs['least_spins']:.6g} on"
     )
-    value, error, theory = (dataset[name + x] for x in ("", "_stderr", "_theory"))
-    distances = [f"κ = {d:g}" for d in dataset.distance.values]
-    table = titled(f"{theory.long_name.split(':')[0]} over theory", ("N", *distances))
-    for n, *rows in zip(dataset.n_spins.values, value / theory, error / theory):
-        cells = (with_error(v, e) for v, e in zip(*rows, strict=True))
-        table.add_row(f"{n:.6g}", *cells)
-    yield table
-    table = titled("exponents of N", ("quantity", "measured", "theory"))
-    names = dataset.quantity.attrs["flag_meanings"].split()
-    for code, at in zip(dataset.quantity.values, range(dataset.sizes["quantity"])):
-        row = dataset.isel(quantity=at)
-        measured = with_error(row.exponent, row.exponent_stderr)
-        table.add_row(names[code], measured, f"{float(row.exponent_theory):.4f}")
-    yield table
+    theory = dataset[f"{name}_theory"]
+    at = lambda i: (
+        lambda p: with_error(
+            *(p[name + x][i] / p[f"{name}_theory"][i] for x in ("", "_stderr"))
+        )
+    )
+    columns = {"N": "n_spins .6g"}
+    columns |= {f"κ = {d:g}": at(i) for i, d in enumerate(dataset.distance.values)}
+    yield tabled(
+        f"{theory.long_name.split(':')[0]} over theory",
+        columns,
+        _all(dataset, "n_spins"),
+    )
+    columns = {
+        "quantity": "quantity ?",
+        "measured": "exponent ±",
+        "theory": "exponent_theory .4f",
+    }
+    yield tabled("exponents of N", columns, _all(dataset, "quantity"))
     z = dataset[f"{name}_z"].values
     compared = int(np.isfinite(z).sum())
     limit = threshold(max(compared, 1), int(dataset.attrs["runs"]))
@@ -122,66 +134,54 @@ def _continuation(dataset: xr.Dataset) -> Content:
 
 
 def _bifurcations(dataset: xr.Dataset, free: str) -> Content:
-    table = titled(
-        "bifurcations",
-        ("kind", free, "branch", "period", "coefficient", "", "rotation"),
-    )
-    kinds, words = (
-        dataset[name].attrs["flag_meanings"].split()
-        for name in ("special_kind", "special_criticality")
-    )
     short = {"none": "-", "supercritical": "super", "subcritical": "sub"}
-    short["degenerate"] = "degenerate"
-    for i in range(dataset.sizes["special"]):
-        special = dataset.isel(special=i)
-        table.add_row(
-            kinds[int(special.special_kind)].replace("_", " "),
-            f"{float(special[f'special_{free}']):.10f}",
-            str(int(special.special_branch)),
-            str(int(special.special_period)),
-            formatted(special.special_coefficient, ".4g"),
-            short[words[int(special.special_criticality)]],
-            formatted(special.special_rotation, ".6f"),
-        )
-    yield table
+    criticality = lambda p: word(p.special_criticality)
+    columns = {
+        "kind": "special_kind ?",
+        free: f"special_{free} .10f",
+        "branch": "special_branch .0f",
+        "period": "special_period .0f",
+        "coefficient": "special_coefficient .4g",
+        "": lambda p: short.get(criticality(p), criticality(p)),
+        "rotation": "special_rotation .6f",
+    }
+    yield tabled("bifurcations", columns, _all(dataset, "special"))
 
 
 def _degenerate(dataset: xr.Dataset, free: str) -> Content:
     second = dataset.attrs["second"]
-    table = titled("on the curves", ("kind", free, second, "curve", "rotation"))
-    kinds = dataset.degenerate_kind.attrs["flag_meanings"].split()
-    for i in range(dataset.sizes["degenerate"]):
-        point = dataset.isel(degenerate=i)
-        table.add_row(
-            kinds[int(point.degenerate_kind)].replace("_", " "),
-            f"{float(point[f'degenerate_{free}']):.8f}",
-            f"{float(point[f'degenerate_{second}']):.8f}",
-            str(int(point.degenerate_curve)),
-            formatted(point.degenerate_rotation, ".6f"),
-        )
-    yield table
+    columns = {
+        "kind": "degenerate_kind ?",
+        free: f"degenerate_{free} .8f",
+        second: f"degenerate_{second} .8f",
+        "curve": "degenerate_curve .0f",
+        "rotation": "degenerate_rotation .6f",
+    }
+    yield tabled("on the curves", columns, _all(dataset, "degenerate"))
 
 
 def _basins(dataset: xr.Dataset) -> Content:
     """Per value: every set with its share, and the mean lifetime before it."""
     axis = str(dataset["count"].dims[0])
-    columns = (axis, "set", "phase", "period", "ρ", "starts", "share", "mean lifetime")
-    table = titled("attractors", columns)
+    columns = {
+        axis: f"{axis} .6g",
+        "set": "attractor .0f",
+        "phase": lambda p: PHASES[int(p.phase)],
+        "period": lambda p: int(p.period) or "-",
+        "ρ": lambda p: diagrams.rotation_text(p) or "-",
+        "starts": "count .0f",
+        "share": lambda p: (
+            f"{float(p.fraction):.3f} ({float(p.fraction_low):.3f} to "
+            f"{float(p.fraction_high):.3f})"
+        ),
+        "mean lifetime": _lifetime,
+    }
     places = np.argwhere(dataset["count"].values > 0)
-    for i, k in places[:SHOWN]:
-        value, attractor = dataset.isel({axis: i}), dataset.isel({axis: i, "slot": k})
-        table.add_row(
-            f"{float(value[axis]):.6g}",
-            str(int(attractor.attractor)),
-            PHASES[int(attractor.phase)],
-            str(int(attractor.period) or "-"),
-            diagrams.rotation_text(attractor) or "-",
-            str(int(attractor["count"])),
-            f"{float(attractor.fraction):.3f} ({float(attractor.fraction_low):.3f} to "
-            f"{float(attractor.fraction_high):.3f})",
-            _lifetime(value) if k == 0 else "",
-        )
-    yield table
+    sets = (
+        dataset.isel({axis: i, "slot": k}).assign_attrs(first=k == 0)
+        for i, k in places[:SHOWN]
+    )
+    yield tabled("attractors", columns, sets)
     if len(places) > SHOWN:
         yield f"and {len(places) - SHOWN} sets more"
     yield (
@@ -192,23 +192,22 @@ def _basins(dataset: xr.Dataset) -> Content:
     )
 
 
-def _lifetime(value: xr.Dataset) -> str:
-    """Expected lifetime 1/κ with its error."""
-    rate, error = float(value.escape_rate), float(value.escape_rate_stderr)
+def _lifetime(point: xr.Dataset) -> str:
+    """Expected lifetime 1/κ with its error, once for every value."""
+    if not point.attrs["first"]:
+        return ""
+    rate, error = float(point.escape_rate), float(point.escape_rate_stderr)
     return "-" if np.isnan(rate) else f"{1 / rate:.4g} ± {error / rate**2:.1g}"
 
 
 def _noise(dataset: xr.Dataset) -> Content:
     """The least N for which the linear noise of the first steps holds."""
-    least = least_spins(dataset).values
-    steps = [n for n in (10, 100, 1000) if n < least.shape[1]] + [least.shape[1]]
-    table = titled(
-        "linear noise holds for N above", ("beta", *map("{} steps".format, steps))
-    )
-    least = least[:, np.array(steps) - 1]
-    for beta, row in list(zip(dataset.beta.values, least, strict=True))[:SHOWN]:
-        table.add_row(f"{beta:.6g}", *(f"{N:.2g}" for N in row))
-    yield table
+    least = dataset.assign(least=least_spins(dataset))
+    tokens = dataset.sizes["time"]
+    steps = [n for n in (10, 100, 1000) if n < tokens] + [tokens]
+    after = lambda n: lambda p: f"{float(p.least[n - 1]):.2g}"
+    columns = {"beta": "beta .6g"} | {f"{n} steps": after(n) for n in steps}
+    yield tabled("linear noise holds for N above", columns, _first(least, "beta"))
     yield _what_holds("score_noise_std" in dataset)
 
 
@@ -227,14 +226,13 @@ def _noise_of_sizes(dataset: xr.Dataset) -> Content:
 
     In words where no N is large enough for any step, or one alone for the last ones.
     """
-    sizes = [f"N = {N:g}" for N in dataset.n_spins.values]
-    table = titled("steps for which linear noise holds", ("beta", *sizes, "all: N ≥"))
-    count, steps = dataset.linear.sum("time"), dataset.sizes["time"]
     anywhere = dataset.linear.any("n_spins")
-    for i, beta in enumerate(dataset.beta.values[:SHOWN]):
-        row = (f"{int(n)} of {steps}" for n in count.isel(beta=i))
-        table.add_row(f"{beta:.6g}", *row, f"{dataset.least_spins[i, -1]:.2g}")
-    yield table
+    count = lambda i: lambda p: f"{int(p.linear[i].sum())} of {p.sizes['time']}"
+    sizes = enumerate(dataset.n_spins.values)
+    columns = {"beta": "beta .6g"} | {f"N = {N:g}": count(i) for i, N in sizes}
+    columns["all: N ≥"] = lambda p: f"{float(p.least_spins[-1]):.2g}"
+    betas = _first(dataset, "beta")
+    yield tabled("steps for which linear noise holds", columns, betas)
     yield _what_holds("score_spread" in dataset)
     for i, beta in enumerate(dataset.beta.values[:SHOWN]):
         judged, alone = (int(x[i].sum()) for x in (dataset.judged, anywhere))
@@ -287,22 +285,16 @@ def _by_sign_alone(differ: np.ndarray) -> str:
 
 def _comparison(dataset: xr.Dataset) -> Content:
     """Per beta: verdict, largest difference in standard errors, exponents in N."""
-    columns = "beta", "verdict", "tokens", "compared", "largest |z|"
-    columns = *columns, "spread ~ N^", "bias ~ N^"
-    table = titled("theory against simulation", columns)
-    names = dataset.verdict.attrs["flag_meanings"].split()
-    for i, beta in enumerate(dataset.beta.values):
-        at_beta = dataset.isel(beta=i)
-        table.add_row(
-            f"{beta:.6g}",
-            names[int(at_beta.verdict)].replace("_", " "),
-            f"{int(at_beta.judged.sum())} of {at_beta.sizes['time']}",
-            str(int(at_beta.comparisons.sum())),
-            formatted(at_beta.largest_z.max(), ".2f"),
-            _exponent(at_beta, "A_spread"),
-            _exponent(at_beta, "A_bias"),
-        )
-    yield table
+    columns = {
+        "beta": "beta .6g",
+        "verdict": "verdict ?",
+        "tokens": lambda p: f"{int(p.judged.sum())} of {p.sizes['time']}",
+        "compared": lambda p: int(p.comparisons.sum()),
+        "largest |z|": lambda p: formatted(p.largest_z.max(), ".2f"),
+        "spread ~ N^": partial(_exponent, "A_spread"),
+        "bias ~ N^": partial(_exponent, "A_bias"),
+    }
+    yield tabled("theory against simulation", columns, _all(dataset, "beta"))
     if dataset.comparisons.any():
         yield (
             f"with this many comparisons |z| up to {float(dataset.threshold):.2f} is "
@@ -332,19 +324,15 @@ def _comparison(dataset: xr.Dataset) -> Content:
 
 def _produced(dataset: xr.Dataset) -> Content:
     """Per beta: verdict on the entropy production, differences, exponent in N."""
-    columns = ("beta", "verdict", "largest |z|", "z, N → ∞", "bias ~ N^")
-    table = titled("entropy production of map and spins", columns)
-    names = dataset.entropy_production_verdict.attrs["flag_meanings"].split()
-    for i, beta in enumerate(dataset.beta.values):
-        at_beta = dataset.isel(beta=i)
-        table.add_row(
-            f"{beta:.6g}",
-            names[int(at_beta.entropy_production_verdict)].replace("_", " "),
-            formatted(abs(at_beta.entropy_production_z).max(), ".2f"),
-            formatted(at_beta.entropy_production_limit_z, ".2f"),
-            _exponent(at_beta, "entropy_production_bias"),
-        )
-    yield table
+    columns = {
+        "beta": "beta .6g",
+        "verdict": "entropy_production_verdict ?",
+        "largest |z|": lambda p: formatted(abs(p.entropy_production_z).max(), ".2f"),
+        "z, N → ∞": "entropy_production_limit_z .2f",
+        "bias ~ N^": partial(_exponent, "entropy_production_bias"),
+    }
+    betas = _all(dataset, "beta")
+    yield tabled("entropy production of map and spins", columns, betas)
     bound, limit_bound = (
         float(dataset[f"entropy_production_{name}"])
         for name in ("threshold", "limit_threshold")
@@ -355,7 +343,7 @@ def _produced(dataset: xr.Dataset) -> Content:
     )
 
 
-def _exponent(point: xr.Dataset, name: str) -> str:
+def _exponent(name: str, point: xr.Dataset) -> str:
     value, error = (float(point[f"{name}_slope{x}"]) for x in ("", "_stderr"))
     return "-" if np.isnan(value) else f"{value:.3f} ± {error:.3f}"
 

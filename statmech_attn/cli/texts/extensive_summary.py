@@ -1,17 +1,19 @@
 """What files of patterns growing with N found, as short tables."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import numpy as np
 import xarray as xr
-from rich.table import Table
 
 from statmech_attn.cli.texts.tables import (
+    Cell,
     Content,
     formatted,
     SHOWN,
     Summary,
-    titled,
+    tabled,
     with_error,
 )
 from statmech_attn.presentation import quantity
@@ -19,25 +21,23 @@ from statmech_attn.presentation import quantity
 
 WIDE = 6  # standard errors; a bound above them tells little
 PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
+SHORT = {"n_spins": "N", "context": "C"}
 
 
 def theory(dataset: xr.Dataset) -> Content:
     """Per point: overlaps in the end, crosstalk, and how well they are known."""
-    names = _scanned(dataset)
-    columns = (*names, "steps", "last overlap", "error", "last crosstalk", "K")
-    table = titled(f"patterns growing with N, {dataset.attrs['method']}", columns)
-    for values, point in _points(dataset, names):
-        last = point.isel(time=-1)
-        place = int(np.abs(last.m_o_se.values).argmax())
-        table.add_row(
-            *values,
-            str(point.sizes["time"] - 1),
-            formatted(last.m_o_se.values[place], ".4f"),
-            formatted(point.m_o_se_error.max(), ".1e"),
-            formatted(last.noise_std, ".4f"),
-            str(int(point.trajectories)) if point.trajectories else "-",
-        )
-    yield from _complete(table, dataset, names)
+    yield from _table(
+        f"patterns growing with N, {dataset.attrs['method']}",
+        dataset,
+        _scanned(dataset),
+        {
+            "steps": _steps,
+            "last overlap": lambda p: formatted(_last(p, "m_o_se", "m_o_se"), ".4f"),
+            "error": lambda p: formatted(p.m_o_se_error.max(), ".1e"),
+            "last crosstalk": lambda p: formatted(p.noise_std[-1], ".4f"),
+            "K": lambda p: int(p.trajectories) or "-",
+        },
+    )
     if not dataset.reached.all():
         yield (
             "errors are larger than asked at "
@@ -48,55 +48,43 @@ def theory(dataset: xr.Dataset) -> Content:
 
 def simulation(dataset: xr.Dataset) -> Content:
     """Per point and N: overlaps in the end with their errors and spreads."""
-    names = _scanned(dataset)
-    table = titled("spins", ("N", *names, "steps", "last overlap", "spread"))
-    for values, point in _points(dataset, ["n_spins", *names]):
-        last = point.isel(time=-1)
-        place = int(np.abs(last.m_o_se_mean.values).argmax())
-        table.add_row(
-            *values,
-            str(point.sizes["time"] - 1),
-            with_error(last.m_o_se_mean[place], last.m_o_se_stderr[place]),
-            formatted(last.m_o_se_spread[place], ".2g"),
-        )
-    yield from _complete(table, dataset, ["n_spins", *names])
+    last = lambda p, name: _last(p, f"m_o_se_{name}", "m_o_se_mean")
+    yield from _table(
+        "spins",
+        dataset,
+        ["n_spins", *_scanned(dataset)],
+        {
+            "steps": _steps,
+            "last overlap": lambda p: with_error(last(p, "mean"), last(p, "stderr")),
+            "spread": lambda p: formatted(last(p, "spread"), ".2g"),
+        },
+    )
     yield f"{dataset.attrs['samples']} samples of the patterns"
 
 
 def capacity(dataset: xr.Dataset) -> Content:
     """Per context and point: the end of retrieval."""
-    names = _scanned(dataset)
-    table = titled("capacity", ("C", *names, "alpha_c", "error", "overlap there"))
-    for values, point in _points(dataset, ["context", *names]):
-        table.add_row(
-            *values,
-            formatted(point.capacity, ".5f"),
-            formatted(point.capacity_error, ".1e"),
-            formatted(point.retrieved_overlap, ".4f"),
-        )
-    yield from _complete(table, dataset, ["context", *names])
+    columns = {
+        "alpha_c": "capacity .5f",
+        "error": "capacity_error .1e",
+        "overlap there": "retrieved_overlap .4f",
+    }
+    yield from _table("capacity", dataset, ["context", *_scanned(dataset)], columns)
 
 
 def compared(dataset: xr.Dataset) -> Content:
     """Per point: verdict, largest differences, exponents in N."""
-    names = _scanned(dataset)
-    columns = (*names, "verdict", "largest |z|", "N → ∞", "spread ~ N^", "bias ~ N^")
-    table = titled("theory against spins", columns)
-    words = dataset.verdict.attrs["flag_meanings"].split()
-    none = xr.DataArray(np.nan)
-    for values, point in _points(dataset, names):
-        slopes = []
-        for name in ("spread_slope", "bias_slope"):
-            slope = point.get(name, none).mean()
-            slopes.append(formatted(slope, ".2f"))
-        table.add_row(
-            *values,
-            words[int(point.verdict)].replace("_", " "),
-            formatted(point.largest_z.max(), ".2f"),
-            formatted(point.get("largest_limit_z", none).max(), ".2f"),
-            *slopes,
-        )
-    yield from _complete(table, dataset, names)
+    nothing = xr.DataArray(np.nan)
+    mean = lambda name: lambda p: formatted(p.get(name, nothing).mean(), ".2f")
+    largest = lambda name: lambda p: formatted(p.get(name, nothing).max(), ".2f")
+    columns = {
+        "verdict": "verdict ?",
+        "largest |z|": largest("largest_z"),
+        "N → ∞": largest("largest_limit_z"),
+        "spread ~ N^": mean("spread_slope"),
+        "bias ~ N^": mean("bias_slope"),
+    }
+    yield from _table("theory against spins", dataset, _scanned(dataset), columns)
     yield (
         f"with this many comparisons |z| up to {float(dataset.threshold):.2f}, and "
         f"{float(dataset.limit_threshold):.2f} after extrapolation, is consistent with "
@@ -146,26 +134,31 @@ def _of_group(group: xr.Dataset) -> tuple[str, bool]:
     ), z > bound
 
 
-def _complete(table: Table, dataset: xr.Dataset, names: list[str]) -> Content:
-    """A table, and how many rows it lacks."""
-    yield table
-    points = int(np.prod([dataset.sizes[name] for name in names]))
-    if points > SHOWN:
-        yield f"and {points - SHOWN} points more"
+def _table(
+    title: str, dataset: xr.Dataset, axes: list[str], columns: Mapping[str, Cell]
+) -> Content:
+    """A row for every point, as many as are shown, and how many there are more."""
+    shape = tuple(dataset.sizes[name] for name in axes)
+    places = islice(np.ndindex(shape), SHOWN)
+    points = (dataset.isel(dict(zip(axes, place))) for place in places)
+    scanned = {SHORT.get(x, x): f"{x} .6g" for x in axes}
+    yield tabled(title, {**scanned, **columns}, points)
+    if (more := math.prod(shape) - SHOWN) > 0:
+        yield f"and {more} points more"
 
 
 def _scanned(dataset: xr.Dataset) -> list[str]:
     return [name for name in PARAMETERS if name in dataset.dims]
 
 
-def _points(
-    dataset: xr.Dataset, names: list[str]
-) -> Iterator[tuple[list[str], xr.Dataset]]:
-    """Values and data of every point, as many as are shown."""
-    shape = tuple(dataset.sizes[name] for name in names)
-    for place in list(np.ndindex(shape))[:SHOWN]:
-        point = dataset.isel(dict(zip(names, place)))
-        yield [f"{float(point[name]):.6g}" for name in names], point
+def _steps(point: xr.Dataset) -> int:
+    return point.sizes["time"] - 1
+
+
+def _last(point: xr.Dataset, name: str, overlap: str) -> xr.DataArray:
+    """An entry at the end, of the pattern with the largest overlap there."""
+    last = point.isel(time=-1)
+    return last[name][int(np.abs(last[overlap].values).argmax())]
 
 
 THEORY = Summary(

@@ -1,5 +1,8 @@
 """What learning found, as short tables: theory, posteriors, trainings, pruning."""
 
+from collections.abc import Iterator
+from functools import partial
+
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
@@ -9,31 +12,28 @@ from statmech_attn.cli.texts.tables import (
     Content,
     formatted,
     Summary,
-    titled,
+    tabled,
     with_error,
+    word,
 )
 from statmech_attn.presentation import quantity
 
 
 END = "*"  # marks a temperature at an end of its grid
+PLACE = {"N": "width g", "T": "temperature g"}
 
 
 def order_parameters(dataset: xr.Dataset) -> Content:
     """Per width and temperature: accuracy, and how the saddle point was reached."""
-    columns = ("N", "T", "accuracy", "with 1/N", "GP", "steps", "gradient", "result")
-    table = titled("order parameters", columns)
-    reasons = [*dataset.result.attrs["flag_meanings"].split(), "not_computed"]
-    for point in _points(dataset):
-        table.add_row(
-            *_place(point),
-            formatted(point.accuracy, ".3f"),
-            formatted(point.get("accuracy_corrected"), ".3f"),
-            formatted(point.accuracy_gp, ".3f"),
-            str(int(point.iterations)),
-            formatted(point.gradient_norm, ".1e"),
-            reasons[int(point.result)].replace("_", " "),
-        )
-    yield table
+    columns = PLACE | {
+        "accuracy": "accuracy .3f",
+        "with 1/N": "accuracy_corrected .3f",
+        "GP": "accuracy_gp .3f",
+        "steps": "iterations .0f",
+        "gradient": "gradient_norm .1e",
+        "result": lambda point: word(point.result, "not_computed"),
+    }
+    yield tabled("order parameters", columns, _points(dataset))
     if len(narrow := _outside_support(dataset)):
         yield (
             f"N = {', '.join(f'{N:g}' for N in narrow)}: below the size of U, so these "
@@ -55,23 +55,16 @@ def _chosen(dataset: xr.Dataset) -> Content:
     The gain is that over the GP limit on the first set.
     """
     first, *further = _folded(dataset.test_set.values)
-    columns = ("N", "by", "T", first, "gain\nover GP", *further)
-    table = titled("accuracy at the chosen temperature", columns)
-    rows = [(f"{float(w):g}", dataset.sel(width=w), "") for w in dataset.width]
-    for name, results, ending in [*rows, ("GP", dataset, "_gp")]:
-        for by in dataset.choice.values:
-            chosen = results.sel(choice=by)
-            main, *further_values = chosen[f"accuracy_chosen{ending}"].values
-            gain = "" if ending else _gain(chosen.isel(test_set=0))
-            table.add_row(
-                name,
-                str(by),
-                _temperature(chosen, ending),
-                formatted(main, ".3f"),
-                gain,
-                *(formatted(x, ".3f") for x in further_values),
-            )
-    yield table
+    set_of = lambda i: lambda p: formatted(p.accuracy_chosen[i], ".3f")
+    columns = {
+        "N": lambda p: p.attrs["N"],
+        "by": lambda p: p.choice.item(),
+        "T": _temperature,
+        first: set_of(0),
+        "gain\nover GP": lambda p: p.attrs["gain"],
+        **{name: set_of(i) for i, name in enumerate(further, 1)},
+    }
+    yield tabled("accuracy at the chosen temperature", columns, _choices(dataset))
     if any(dataset.get(f"chosen_at_end{e}", np.False_).any() for e in ("", "_gp")):
         yield f"{END} an end of the grid of temperatures: a better one may lie beyond"
     yield (
@@ -81,6 +74,21 @@ def _chosen(dataset: xr.Dataset) -> Content:
     )
 
 
+def _choices(dataset: xr.Dataset) -> Iterator[xr.Dataset]:
+    """Every width and choice, and every choice of the GP limit by the same names."""
+    for width in dataset.width.values:
+        for by in dataset.choice.values:
+            chosen = dataset.sel(width=width, choice=by)
+            gain = _gain(chosen.isel(test_set=0))
+            yield chosen.assign_attrs(N=f"{float(width):g}", gain=gain)
+    limit = [name for name in dataset if str(name).endswith("_gp")]
+    names = {name: str(name).removesuffix("_gp") for name in limit}
+    of_limit = dataset.drop_vars(set(names.values()) & {*dataset.variables})
+    for by in dataset.choice.values:
+        chosen = of_limit.rename(names).sel(choice=by)
+        yield chosen.assign_attrs(N="GP", gain="")
+
+
 def _outside_support(dataset: xr.Dataset) -> Float[np.ndarray, " W"]:
     """Widths whose saddle points lie outside the support of the exact law."""
     if "outside_support" not in dataset:  # a file of an earlier version
@@ -88,10 +96,10 @@ def _outside_support(dataset: xr.Dataset) -> Float[np.ndarray, " W"]:
     return np.atleast_1d(dataset.width)[np.atleast_1d(dataset.outside_support)]
 
 
-def _temperature(choice: xr.Dataset, ending: str) -> str:
+def _temperature(choice: xr.Dataset) -> str:
     """Marked where it is an end of the grid."""
-    chosen = formatted(choice[f"chosen_temperature{ending}"], "g")
-    return f"{chosen}{END}" if choice.get(f"chosen_at_end{ending}", False) else chosen
+    chosen = formatted(choice.chosen_temperature, "g")
+    return f"{chosen}{END}" if choice.get("chosen_at_end", False) else chosen
 
 
 def _gain(choice: xr.Dataset) -> str:
@@ -101,27 +109,24 @@ def _gain(choice: xr.Dataset) -> str:
 def posterior(dataset: xr.Dataset) -> Content:
     """Per width and temperature: accuracy, and how far the draws can be trusted."""
     sets = dataset.get("test_set", xr.DataArray([])).values[1:]
-    of_draws = ("least n_eff", "largest R-hat", "divergences", "BFMI")
-    columns = ("N", "T", "accuracy", *_folded(sets), *of_draws)
-    evidence = "log_evidence" in dataset
-    table = titled(f"posterior by {dataset.attrs['method']}", columns)
-    if evidence:
-        table.add_column("ln p(Y)", justify="right")
-    for point in _points(dataset):
-        row = [
-            *_place(point),
-            f"{float(point.accuracy):.3f} ± {float(point.accuracy_stderr):.1g}",
-            *(formatted(point.accuracy_sets.sel(test_set=x), ".3f") for x in sets),
-            f"{float(point.U_1_n_eff.min()):.0f}",
-            f"{float(point.U_1_r_hat.max()):.3f}",
-            f"{int(point.divergences)}",
-            formatted(point.get("bfmi"), ".2f"),
-        ]
-        if evidence:
-            error = float(point.log_evidence_stderr)
-            row.append(f"{float(point.log_evidence):.3f} ± {error:.1g}")
-        table.add_row(*row)
-    yield table
+    accuracy_of = lambda name: (
+        lambda p: formatted(p.accuracy_sets.sel(test_set=name), ".3f")
+    )
+    columns = PLACE | {
+        "accuracy": lambda p: (
+            f"{float(p.accuracy):.3f} ± {float(p.accuracy_stderr):.1g}"
+        ),
+        **{name: accuracy_of(x) for name, x in zip(_folded(sets), sets)},
+        "least n_eff": lambda p: f"{float(p.U_1_n_eff.min()):.0f}",
+        "largest R-hat": lambda p: f"{float(p.U_1_r_hat.max()):.3f}",
+        "divergences": "divergences .0f",
+        "BFMI": "bfmi .2f",
+    }
+    if "log_evidence" in dataset:
+        columns["ln p(Y)"] = lambda p: (
+            f"{float(p.log_evidence):.3f} ± {float(p.log_evidence_stderr):.1g}"
+        )
+    yield tabled(f"posterior by {dataset.attrs['method']}", columns, _points(dataset))
     yield (
         "n_eff and R-hat are of the entries of U_1; R-hat above 1.01 or a BFMI below "
         "0.3 asks for longer chains"
@@ -131,17 +136,16 @@ def posterior(dataset: xr.Dataset) -> Content:
 def learning_curve(dataset: xr.Dataset) -> Content:
     """Per width, temperature and number of examples: test error of every estimate."""
     estimates = [str(name) for name in np.atleast_1d(dataset.estimate.values)]
-    table = titled("mean squared test error", ("N", "T", "P", *estimates))
-    for point in _points(dataset):
-        for size in point.examples.values:
-            row = point.sel(examples=size)
-            errors = zip(row.error.values, row.error_stderr.values, strict=True)
-            table.add_row(
-                *_place(point),
-                str(size),
-                *(with_error(*pair) for pair in errors),
-            )
-    yield table
+    error_of = lambda name: (
+        lambda p: with_error(
+            p.error.sel(estimate=name), p.error_stderr.sel(estimate=name)
+        )
+    )
+    columns = PLACE | {"P": lambda p: p.examples.item()}
+    columns |= {name: error_of(name) for name in estimates}
+    sizes = dataset.examples.values
+    points = (p.sel(examples=size) for p in _points(dataset) for size in sizes)
+    yield tabled("mean squared test error", columns, points)
     sets = dataset.sizes["training_set"]
     words = f"means over {sets} training sets, with their standard errors"
     if dataset.shared:
@@ -154,25 +158,14 @@ def learning_curve(dataset: xr.Dataset) -> Content:
 
 def training(dataset: xr.Dataset) -> Content:
     """Per width and temperature: the best of all restarts, and how they ended."""
-    measured = ("test accuracy", "training", "least loss", "gradient", "result")
-    table = titled("training", ("N", "T", *measured))
-    reasons = dataset.training_result.attrs["flag_meanings"].split()
-    for point in _points(dataset):
-        last = point.loss.isel(step=-1)
-        codes, counts = np.unique(point.training_result, return_counts=True)
-        words = [*reasons, "not_computed"]
-        table.add_row(
-            *_place(point),
-            formatted(point.accuracy.mean(), ".3f"),
-            formatted(point.accuracy_train.mean(), ".3f"),
-            formatted(last.min(), ".5g"),
-            formatted(point.loss_gradient_norm.max(), ".1e"),
-            ", ".join(
-                f"{count} × {words[code].replace('_', ' ')}"
-                for code, count in zip(codes, counts, strict=True)
-            ),
-        )
-    yield table
+    columns = PLACE | {
+        "test accuracy": lambda p: formatted(p.accuracy.mean(), ".3f"),
+        "training": lambda p: formatted(p.accuracy_train.mean(), ".3f"),
+        "least loss": lambda p: formatted(p.loss.isel(step=-1).min(), ".5g"),
+        "gradient": lambda p: formatted(p.loss_gradient_norm.max(), ".1e"),
+        "result": _ends,
+    }
+    yield tabled("training", columns, _points(dataset))
     finite = np.isfinite(dataset.accuracy).sum("restart")
     few, many = int(finite.min()), int(finite.max())
     count = f"{many}" if few == many else f"{few} to {many}"
@@ -182,30 +175,30 @@ def training(dataset: xr.Dataset) -> Content:
     )
 
 
+def _ends(point: xr.Dataset) -> str:
+    """How many restarts ended in which way."""
+    codes, counts = np.unique(point.training_result, return_counts=True)
+    of = lambda code: point.training_result.copy(data=np.full(counts.sum(), code))[0]
+    return ", ".join(
+        f"{count} × {word(of(code), 'not_computed')}"
+        for code, count in zip(codes, counts, strict=True)
+    )
+
+
 def networks(dataset: xr.Dataset) -> Content:
     """Per restart: accuracies of the best weights, and how the training ended."""
-    columns = (
-        "restart",
-        "best\nstep",
-        "best\nscore",
-        *_folded(dataset.test_set.values),
-        "least\nloss",
-        "ended",
-    )
-    table = titled("accuracy of trained networks", columns)
-    words = [*dataset.training_result.attrs["flag_meanings"].split(), "not_run"]
-    for restart in dataset.restart.values:
-        network = dataset.sel(restart=restart)
-        ended = words[int(network.training_result)].removesuffix("_reached")
-        table.add_row(
-            str(restart),
-            str(int(network.best_step)),
-            formatted(network.accuracy_validation.max(), ".3f"),
-            *(formatted(x, ".3f") for x in network.accuracy_sets),
-            formatted(network.loss.min(), ".4f"),
-            ended.replace("_", " "),
-        )
-    yield table
+    set_of = lambda i: lambda p: formatted(p.accuracy_sets[i], ".3f")
+    ended = lambda p: word(p.training_result, "not_run").removesuffix(" reached")
+    columns = {
+        "restart": lambda p: p.restart.item(),
+        "best\nstep": "best_step .0f",
+        "best\nscore": lambda p: formatted(p.accuracy_validation.max(), ".3f"),
+        **{name: set_of(i) for i, name in enumerate(_folded(dataset.test_set.values))},
+        "least\nloss": lambda p: formatted(p.loss.min(), ".4f"),
+        "ended": ended,
+    }
+    restarts = (dataset.sel(restart=restart) for restart in dataset.restart.values)
+    yield tabled("accuracy of trained networks", columns, restarts)
     yield (
         "of the weights at the best step, which has the best score on the validation "
         "tasks of the training; standard errors up to "
@@ -215,21 +208,16 @@ def networks(dataset: xr.Dataset) -> Content:
 
 def estimates(dataset: xr.Dataset) -> Content:
     """Per width, temperature and estimate: accuracy, distance, verdict."""
-    columns = ("N", "T", "estimate", "accuracy", "rms ΔU_1", "largest |z|", "verdict")
-    table = titled(f"against the {dataset.attrs['reference']} posterior", columns)
-    words = dataset.verdict.attrs["flag_meanings"].split()
-    for point in _points(dataset):
-        for name in point.estimate.values:
-            estimate = point.sel(estimate=name)
-            table.add_row(
-                *_place(estimate),
-                str(name),
-                formatted(estimate.accuracy, ".3f"),
-                with_error(estimate.U_1_rms, estimate.U_1_rms_stderr),
-                formatted(estimate.largest_z, ".2f"),
-                words[int(estimate.verdict)].replace("_", " "),
-            )
-    yield table
+    columns = PLACE | {
+        "estimate": lambda p: p.estimate.item(),
+        "accuracy": "accuracy .3f",
+        "rms ΔU_1": "U_1_rms ±",
+        "largest |z|": "largest_z .2f",
+        "verdict": "verdict ?",
+    }
+    names = dataset.estimate.values
+    points = (p.sel(estimate=name) for p in _points(dataset) for name in names)
+    yield tabled(f"against the {dataset.attrs['reference']} posterior", columns, points)
     yield (
         f"with this many comparisons, |z| up to {float(dataset.threshold):.2f} is "
         "consistent with chance; a saddle point differs from the posterior at finite "
@@ -265,18 +253,20 @@ def _visible(smallest: float) -> str:
 
 def pruning(dataset: xr.Dataset) -> Content:
     """Per order with scores: how they go with what the heads are worth."""
-    columns = ("order", *_folded(dataset.test_set.values))
-    table = titled("rank correlation of score and accuracy lost", columns)
     finite = np.isfinite(dataset.rank_correlation_mean).any("test_set")
     if not finite.any():
         return
-    for order in dataset.order.values[finite]:  # a random one has no scores
-        of_order = dataset.sel(order=order)
-        pairs = zip(
-            of_order.rank_correlation_mean, of_order.rank_correlation_mean_stderr
+    of_set = lambda i: (
+        lambda p: with_error(
+            p.rank_correlation_mean[i], p.rank_correlation_mean_stderr[i]
         )
-        table.add_row(order, *(with_error(*pair) for pair in pairs))
-    yield table
+    )
+    names = _folded(dataset.test_set.values)
+    columns = {"order": lambda p: p.order.item()}
+    columns |= {name: of_set(i) for i, name in enumerate(names)}
+    orders = (dataset.sel(order=x) for x in dataset.order.values[finite])
+    # A random order has no scores.
+    yield tabled("rank correlation of score and accuracy lost", columns, orders)
     counts = np.isfinite(dataset.rank_correlation).sum("restart").values
     few, many = counts[counts > 0].min(), counts.max()
     trainings = f"{many}" if few == many else f"{few} to {many}"
@@ -309,23 +299,15 @@ BESIDE_SCORES = {  # variables of heads, and their columns
 
 def head_scores(dataset: xr.Dataset) -> Content:
     """Per head: score with its error, its floor, and what it is held against."""
-    further = {name: word for name, word in BESIDE_SCORES.items() if name in dataset}
     ablated = "loss_gained" in dataset
-    columns = (
-        "head",
-        "score",
-        *further.values(),
-        *["loss gained"] * ablated,
-    )
-    table = titled("head scores", columns)
-    for place, name in enumerate(dataset.attention_head.values):
-        head = dataset.isel(attention_head=place)
-        row = [str(name), with_error(head.head_score, head.head_score_stderr)]
-        row += [formatted(head[name], ".2g") for name in further]
-        if ablated:
-            row.append(with_error(head.loss_gained, head.loss_gained_stderr))
-        table.add_row(*row)
-    yield table
+    columns = {"head": _head, "score": "head_score ±"}
+    columns |= {
+        heading: f"{name} .2g"
+        for name, heading in BESIDE_SCORES.items()
+        if name in dataset
+    }
+    columns |= {"loss gained": "loss_gained ±"} if ablated else {}
+    yield tabled("head scores", columns, _heads(dataset))
     if ablated:
         yield from _agreement(dataset)
     words = "errors over examples"
@@ -360,38 +342,27 @@ def head_scores(dataset: xr.Dataset) -> Content:
 
 def _agreement(dataset: xr.Dataset) -> Content:
     """How scores order the heads, beside the losses gained without them."""
-    columns = ("score", "all heads", "level", "within layers", "level")
-    table = titled("rank correlations with the loss gained", columns)
-    for name in dataset.head_score_name.values:
-        of_score, row = dataset.sel(head_score_name=name), [str(name)]
-        for ending in ("", "_within"):
-            correlation = f"score_correlation{ending}"
-            value, error = of_score[correlation], of_score[f"{correlation}_stderr"]
-            row += [
-                with_error(value, error),
-                formatted(of_score[f"{correlation}_level"], ".2g"),
-            ]
-        table.add_row(*row)
-    yield table
+    columns = {
+        "score": lambda p: p.head_score_name.item(),
+        "all heads": "score_correlation ±",
+        "level": "score_correlation_level .2g",
+        "within layers": "score_correlation_within ±",
+        "level ": "score_correlation_within_level .2g",
+    }
+    names = dataset.head_score_name.values
+    scores = (dataset.sel(head_score_name=name) for name in names)
+    yield tabled("rank correlations with the loss gained", columns, scores)
     agreement = bpkr.ScoreAgreement.of(dataset)
     yield agreement.explain()
 
 
 def ablation(dataset: xr.Dataset) -> Content:
     """Per head: loss gained without it, and what derivatives of the loss say of it."""
-    slopes = "gradient_score" in dataset
-    columns = ("head", "loss gained", *["to first order", "gradient"] * slopes)
-    table = titled("losses without heads", columns)
-    for place, name in enumerate(dataset.attention_head.values):
-        head = dataset.isel(attention_head=place)
-        row = [str(name), with_error(head.loss_gained, head.loss_gained_stderr)]
-        if slopes:
-            row.extend(
-                with_error(head[column], head[f"{column}_stderr"])
-                for column in ("loss_gained_linear", "gradient_score")
-            )
-        table.add_row(*row)
-    yield table
+    columns = {"head": _head, "loss gained": "loss_gained ±"}
+    if "gradient_score" in dataset:
+        columns["to first order"] = "loss_gained_linear ±"
+        columns["gradient"] = "gradient_score ±"
+    yield tabled("losses without heads", columns, _heads(dataset))
     yield f"loss with all heads {with_error(dataset.loss, dataset.loss_stderr)}"
     if "loss_gained_pruned" in dataset:
         order = ", ".join(map(str, dataset.pruned_head.values))
@@ -400,21 +371,14 @@ def ablation(dataset: xr.Dataset) -> Content:
 
 def model_selection(dataset: xr.Dataset) -> Content:
     """What evidence and validation choose, and how far they agree."""
-    columns = ("by", "N", "T", "ln p(Y)", "validation error")
-    tested = "error_test" in dataset
-    table = titled("chosen", columns + ("test error",) * tested)
-    for by in dataset.choice.values:
-        chosen = dataset.sel(choice=by)
-        place = chosen.chosen_width, chosen.chosen_temperature
-        point = dataset.sel(dict(zip(("width", "temperature"), map(float, place))))
-        errors = ("error", *["error_test"] * tested)
-        table.add_row(
-            str(by),
-            *_place(point),
-            quantity(point.log_evidence, point.log_evidence_stderr),
-            *(with_error(point[name], point[f"{name}_stderr"]) for name in errors),
-        )
-    yield table
+    columns = {"by": lambda p: p.choice.item(), **PLACE}
+    columns["ln p(Y)"] = lambda p: quantity(p.log_evidence, p.log_evidence_stderr)
+    columns["validation error"] = "error ±"
+    if "error_test" in dataset:
+        columns["test error"] = "error_test ±"
+    yield tabled(
+        "chosen", columns, map(partial(_chosen_point, dataset), dataset.choice)
+    )
     yield (
         "the choice by the evidence has a validation error larger than the least by "
         f"{with_error(dataset.excess, dataset.excess_stderr)}; rank correlation of "
@@ -422,14 +386,25 @@ def model_selection(dataset: xr.Dataset) -> Content:
     )
 
 
+def _chosen_point(dataset: xr.Dataset, by: xr.DataArray) -> xr.Dataset:
+    chosen = dataset.sel(choice=by)
+    place = chosen.chosen_width, chosen.chosen_temperature
+    return chosen.sel(dict(zip(("width", "temperature"), map(float, place))))
+
+
+def _heads(dataset: xr.Dataset) -> Iterator[xr.Dataset]:
+    return (
+        dataset.isel(attention_head=i) for i in range(dataset.sizes["attention_head"])
+    )
+
+
+def _head(head: xr.Dataset) -> str:
+    return head.attention_head.item()
+
+
 def _folded(names) -> list[str]:
     """Names of test sets as headings that are narrow and stay apart."""
     return [str(name).replace("-", "\n") for name in names]
-
-
-def _place(point: xr.Dataset) -> tuple[str, str]:
-    """Width and temperature of a point."""
-    return f"{float(point.width):g}", f"{float(point.temperature):g}"
 
 
 def _points(dataset: xr.Dataset):
