@@ -31,7 +31,7 @@ POSTERIOR = Kind(
 LEARNING_CURVE = Kind(
     "learning-curve",
     task=EVERY,
-    table=f"{_HERE}.learning_curve_table:LearningCurveStudy",
+    table=f"{_HERE}.tables:LearningCurveStudy",
     work=f"{_HERE}.learning_curve:work",
     variables="statmech_attn.bpkr.grids.learning_curves:VARIABLES",
     summary=f"{_SUMMARY}:LEARNING_CURVE",
@@ -41,7 +41,7 @@ LEARNING_CURVE = Kind(
 MODEL_SELECTION = Kind(
     "model-selection",
     task=EVERY,
-    table=f"{_HERE}.selection_table:ModelSelectionStudy",
+    table=f"{_HERE}.tables:ModelSelectionStudy",
     work=f"{_HERE}.selection:work",
     variables="statmech_attn.bpkr.grids.selection:VARIABLES",
     summary=f"{_SUMMARY}:MODEL_SELECTION",
@@ -61,7 +61,7 @@ TRAINING = Kind(
 PRUNING = Kind(
     "pruning",
     task=EVERY,
-    table=f"{_HERE}.pruning_table:LearnedPruningStudy",
+    table=f"{_HERE}.tables:LearnedPruningStudy",
     work=f"{_HERE}.pruning:work",
     variables="statmech_attn.bpkr.grids.pruned_networks:VARIABLES",
     summary=f"{_SUMMARY}:PRUNING",

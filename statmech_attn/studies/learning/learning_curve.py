@@ -8,7 +8,7 @@ from statmech_attn.montecarlo import posteriors
 from statmech_attn.reporting import Silent
 from statmech_attn.studies.files import spec
 from statmech_attn.studies.learning import tasks
-from statmech_attn.studies.learning.learning_curve_table import LearningCurveStudy
+from statmech_attn.studies.learning.tables import LearningCurveStudy
 
 
 def work(study: LearningCurveStudy) -> learning_curves.LearningCurves:

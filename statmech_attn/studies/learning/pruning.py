@@ -6,7 +6,7 @@ import jax
 
 from statmech_attn.bpkr import pruned_networks
 from statmech_attn.studies.learning import tasks
-from statmech_attn.studies.learning.pruning_table import (
+from statmech_attn.studies.learning.tables import (
     LearnedPruningStudy,
     PruningNetwork,
     PruningRun,

@@ -12,7 +12,7 @@ import numpy as np
 from statmech_attn.bpkr import Attended, Learning, selection, VALIDATION
 from statmech_attn.montecarlo import posteriors
 from statmech_attn.studies.learning import tasks
-from statmech_attn.studies.learning.selection_table import ModelSelectionStudy
+from statmech_attn.studies.learning.tables import ModelSelectionStudy
 
 
 HELD = 0.2  # share of the training examples that is held out where nothing says so

@@ -1,4 +1,4 @@
-"""Tables of the studies of Bayesian learning: order parameters and posteriors."""
+"""Tables of the studies of Bayesian learning."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,15 @@ from pydantic import (
 
 from statmech_attn.kinds import SAMPLERS
 from statmech_attn.montecarlo import Sampling
-from statmech_attn.options import Count, either, Even, Positive, Seed, WholeNumber
+from statmech_attn.options import (
+    Count,
+    either,
+    Even,
+    Fraction,
+    Positive,
+    Seed,
+    WholeNumber,
+)
 from statmech_attn.studies.files import digests
 from statmech_attn.studies.tables import (
     AnyTask,
@@ -330,3 +338,131 @@ class TrainingStudy(BpkrStudy, frozen=True):
 def listed(values: float | Sequence[float]) -> list[float]:
     """A number or several as a list."""
     return [values] if isinstance(values, (int, float)) else list(values)
+
+
+class LearningCurveRun(Table, frozen=True):
+    """[run]: numbers of examples, training sets, and what stands beside the theory.
+
+    Attributes:
+        examples: numbers P of training examples.
+        training_sets: how many training sets are drawn, of the largest size; the others
+            are their beginnings.
+        seed: seed of the training sets and of the Markov chains.
+        corrections: whether corrections of order 1/N and the evidence are computed.
+        samples: what is sampled beside the theory: "order-parameter" is the exact law
+            of the order parameters, "weights" the weights by NUTS, others the weights
+            by the sampler of this name.
+        draws: samples that each chain draws.
+        warmup: steps of each chain before its first sample; as of a posterior study
+            when left out.
+        chains: independent Markov chains.
+    """
+
+    examples: Annotated[list[Count], Field(min_length=1, examples=[[5, 10, 20, 40]])]
+    training_sets: Count = 10
+    seed: Seed = 0
+    corrections: bool = False
+    samples: list[Method] = []
+    draws: Annotated[int, Field(ge=4)] = 200
+    warmup: Count | None = None
+    chains: Count = 4
+
+    def sampling(self, method: str) -> Sampling:
+        """How a method samples a posterior here."""
+        draws, chains = self.draws, self.chains
+        return PosteriorRun(
+            method=method, draws=draws, warmup=self.warmup, chains=chains, stored=0
+        ).sampling
+
+    @model_validator(mode="after")
+    def _distinct(self):
+        for name in ("examples", "samples"):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name}: values must be distinct")
+        for method in self.samples:
+            self.sampling(method)
+        return self
+
+
+class LearningCurveStudy(BpkrStudy, frozen=True):
+    """Test errors against the number of examples, over widths and temperatures."""
+
+    kind: Literal["learning-curve"]
+    run: LearningCurveRun
+
+    @property
+    def keeps_blocks(self) -> bool:
+        return any(method != "order-parameter" for method in self.run.samples)
+
+
+class ModelSelectionRun(Table, frozen=True):
+    """[run]: what is held out for validation, and by what law the evidence is taken.
+
+    Attributes:
+        validation: share of the training examples that is held out; when left out, a
+            fifth, or none where the task has a test set called validation, whose
+            examples are taken instead.
+        seed: seed of what is held out, and of the Markov chains.
+        exact: whether evidence and predictor are those of the exact law, and not of the
+            saddle point.
+        draws: samples that each of four chains of the exact law draws.
+    """
+
+    validation: Annotated[Fraction, Field(examples=[0.2])] | None = None
+    seed: Seed = 0
+    exact: bool = False
+    draws: Count = 500
+
+
+class ModelSelectionStudy(BpkrStudy, frozen=True):
+    """Evidence and validation error over widths and temperatures."""
+
+    kind: Literal["model-selection"]
+    run: ModelSelectionRun = ModelSelectionRun()
+
+
+class PruningNetwork(Table, frozen=True):
+    """[network]: width and temperature at which heads are scored.
+
+    Attributes:
+        width: hidden width N.
+        temperature: temperature T of the posterior.
+    """
+
+    width: Positive = 10.0
+    temperature: Positive = 0.5
+
+
+class PruningRun(Table, frozen=True):
+    """[run]: draws of the exact law, counted for each chain, and random orders.
+
+    The exact law costs most of the time, of which there is no forecast.
+
+    Attributes:
+        seed: seed of the exact law's chains and of random orders.
+        exact: whether heads are scored by the exact law as well.
+        draws: samples that each chain draws.
+        warmup: steps of each chain before its first sample.
+        chains: independent Markov chains.
+        random_orders: random orders in which heads are pruned.
+    """
+
+    seed: Seed = 0
+    exact: bool = False
+    draws: Annotated[int, Field(ge=4)] = 250
+    warmup: Count | None = None
+    chains: Count = 4
+    random_orders: Annotated[int, Field(ge=2, le=10_000)] = 20
+
+
+class LearnedPruningStudy(AnyTask, frozen=True):
+    """The mean network of a posterior without some of its heads.
+
+    Attributes:
+        network: width and temperature of the network.
+    """
+
+    kind: Literal["pruning"]
+    network: PruningNetwork = PruningNetwork()
+    run: PruningRun = PruningRun()

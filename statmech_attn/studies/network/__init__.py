@@ -46,7 +46,7 @@ CONTINUATION = Kind(
 )
 FINITE_SIZE = Kind(
     "finite-size",
-    table=f"{_HERE}.finite_size_table:FiniteSizeStudy",
+    table=f"{_HERE}.continuation_table:FiniteSizeStudy",
     work=f"{_HERE}.finite_size:work",
     variables="statmech_attn.montecarlo.finite_networks.finite_size:VARIABLES",
     summary=f"{_SUMMARY}:FINITE_SIZE",
@@ -55,7 +55,7 @@ FINITE_SIZE = Kind(
 )
 BASINS = Kind(
     "basins",
-    table=f"{_HERE}.basins_table:BasinsStudy",
+    table=f"{_HERE}.tables:BasinsStudy",
     work=f"{_HERE}.basins:work",
     variables=f"{_HERE}.basins:VARIABLES",
     summary=f"{_SUMMARY}:BASINS",

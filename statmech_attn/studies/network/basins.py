@@ -9,12 +9,12 @@ from statmech_attn.dynamics import (
     Search,
 )
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.studies.network.basins_table import BasinsStudy, SearchRun
 from statmech_attn.studies.network.studied_system import (
     of_network,
     only_one,
     StudiedSystem,
 )
+from statmech_attn.studies.network.tables import BasinsStudy, SearchRun
 from statmech_attn.studies.tables import chosen
 
 

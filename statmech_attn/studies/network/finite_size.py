@@ -9,7 +9,7 @@ from statmech_attn.dynamics import continuation
 from statmech_attn.montecarlo import CriticalSampling, FiniteSizes
 from statmech_attn.studies.network import models
 from statmech_attn.studies.network.continuation import diagram, network_source
-from statmech_attn.studies.network.finite_size_table import (
+from statmech_attn.studies.network.continuation_table import (
     Bifurcation,
     FiniteSizeStudy,
 )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
-from statmech_attn.dynamics import diagrams
+from statmech_attn.dynamics import BasinPlan, diagrams, Search
 from statmech_attn.kinds import GeneratorKind, GENERATORS
 from statmech_attn.options import Count, Seed, WholeNumber
 from statmech_attn.studies.files import digests
@@ -390,3 +390,51 @@ class MonteCarloStudy(ListedStudy, DmftStudy, frozen=True):
                 "law"
             )
         return self
+
+
+class SearchRun(Table, frozen=True):
+    """Keys of [run] of basins of any system.
+
+    Attributes:
+        starts: random starts at every value of the parameter.
+        exponents: Lyapunov exponents of an attractor.
+    """
+
+    starts: Annotated[int, Field(ge=2)] = 88
+    exponents: Count = 2
+
+
+class BasinsRun(
+    of(
+        Search,
+        "transient",
+        "horizon",
+        "capture",
+        step="token",
+        transient=50_000,
+        horizon=200_000,
+    ),
+    of(BasinPlan, "steps", "points", "matching", "furthest", step="token"),
+    SearchRun,
+    RunSpec,
+    frozen=True,
+):
+    """Random starts, how long they are followed, and how sets are matched.
+
+    Attributes:
+        start: starts are random.
+    """
+
+    start: Literal["random"] = "random"
+
+
+class BasinsStudy(ListedStudy, DmftStudy, frozen=True):
+    """Attractors at several values of a parameter, and their basins."""
+
+    template: ClassVar[Mapping[str, Any]] = {
+        "parameters.beta": {"start": 0.5, "stop": 2.5, "num": 21}
+    }
+
+    kind: Literal["basins"]
+    parameters: ListedSpec = ListedSpec()
+    run: BasinsRun = BasinsRun()

@@ -9,8 +9,12 @@ from pydantic import Field
 
 from statmech_attn.options import Even, WholeNumber
 from statmech_attn.studies.files import digests
-from statmech_attn.studies.learning.pruning_table import PruningNetwork, PruningRun
-from statmech_attn.studies.learning.tables import OrderParameterRun, OrderParameterStudy
+from statmech_attn.studies.learning.tables import (
+    OrderParameterRun,
+    OrderParameterStudy,
+    PruningNetwork,
+    PruningRun,
+)
 from statmech_attn.studies.one_shot.tables import Elsewhere
 from statmech_attn.studies.tables import LearningStudy, TaskTable
 

@@ -13,7 +13,7 @@ from statmech_attn.storage import toml
 from statmech_attn.studies.files import user_code
 from statmech_attn.studies.files.spec import dump, parse
 from statmech_attn.studies.network import basins
-from statmech_attn.studies.network.basins_table import BasinsStudy
+from statmech_attn.studies.network.tables import BasinsStudy
 from statmech_attn.studies.systems import basins as system_basins
 from statmech_attn.studies.systems.tables import SystemBasinsStudy
 

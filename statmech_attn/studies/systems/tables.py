@@ -12,9 +12,8 @@ from pydantic import AfterValidator, Discriminator, Field, model_validator, Tag
 from statmech_attn.dynamics import BasinPlan, continuation, diagrams, Search
 from statmech_attn.options import Count, Positive, Seed, WholeNumber
 from statmech_attn.studies.files import digests, user_code
-from statmech_attn.studies.network.basins_table import SearchRun
 from statmech_attn.studies.network.continuation_table import CycleRun, Followed
-from statmech_attn.studies.network.tables import DiagramRun
+from statmech_attn.studies.network.tables import DiagramRun, SearchRun
 from statmech_attn.studies.tables import (
     Axis,
     Bounds,
