@@ -6,6 +6,8 @@ is read from the source, nothing is imported.
 
 import ast
 import functools
+import graphlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -211,6 +213,26 @@ def test_no_import_runs_upwards():
             elif FLOORS.index(target) > FLOORS.index(taken.room):
                 upwards.append(taken)
     assert not upwards
+
+
+def test_files_import_in_no_circle():
+    dotted = lambda path: ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    files = {dotted(path): path for path in house() if path.name != "__init__.py"}
+    taken = lambda path: {
+        name
+        for one in imports(path)
+        for name in (one.module, f"{one.module}.{one.name}")
+        if name in files
+    }
+    graph = graphlib.TopologicalSorter({n: taken(p) - {n} for n, p in files.items()})
+    graph.prepare()  # raises an error that names the circle
+    assert sum(len(taken(path)) for path in files.values()) > 1000
+
+
+def test_folders_hold_twelve_modules_at_most():
+    folders = Counter(p.parent for p in house() if p.name != "__init__.py")
+    large = {str(path): n for path, n in folders.items() if n > 12}
+    assert not large
 
 
 def test_every_room_has_its_floor():
