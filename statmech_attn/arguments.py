@@ -134,7 +134,6 @@ def checked(value: Any, face: str, name: str) -> Any:
         value: what a module holds.
         face: the package that offers it.
         name: under which it does.
-
     """
     if type(value) is types.ModuleType:
         value.__class__ = _Module
@@ -147,7 +146,6 @@ def checked(value: Any, face: str, name: str) -> Any:
 
 def checks(method: _F) -> _F:
     """A method whose arguments are checked, as those of a function on a face are."""
-
     checked_method = lambda *given, **named: _called(method, given, named)
     return cast(_F, functools.wraps(method)(checked_method))
 

@@ -33,11 +33,8 @@ class Package(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name not in self.__sources__:
-            raise AttributeError(
-                f"module {self.__name__!r} has no attribute {name!r}",
-                name=name,
-                obj=self,
-            )
+            words = f"module {self.__name__!r} has no attribute {name!r}"
+            raise AttributeError(words, name=name, obj=self)
         path, original = self.__sources__[name]
         module = importlib.import_module(path)
         value = getattr(module, original, None) if original else module
@@ -106,8 +103,7 @@ def sources(text: str, name: str) -> dict[str, tuple[str, str]]:
             assert isinstance(statement, ast.ImportFrom) and statement.module
             path = statement.module
             for alias in statement.names:
-                place = (
-                    (f"{path}.{alias.name}", "") if path == name else (path, alias.name)
-                )
+                module = f"{path}.{alias.name}", ""
+                place = module if path == name else (path, alias.name)
                 places[alias.asname or alias.name] = place
     return places
