@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from statmech_attn import bpkr, cli, comparison, dynamics, storage, studies
+from statmech_attn import bpkr, cli, comparison, dynamics, scan, storage, studies
 from statmech_attn.tasks import arrays
 
 
@@ -156,14 +156,16 @@ def write_angles(path: Path) -> None:
     def henon(x, p):
         return jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], 0.3 * x[0]])
 
-    diagram = dynamics.CovariantDiagram(
-        henon,
-        jnp.array([0.1, 0.2]),
-        {"a": np.linspace(1.0, 1.4, 201)},
-        steps=10_000,
-        transient=2000,
+    vectors = lambda p: dynamics.covariant_vectors(
+        henon, jnp.array([0.1, 0.2]), p, steps=10_000, transient=2000
     )
-    diagram.run(path, overwrite=True)
+    angles = scan.over(
+        vectors,
+        {"a": np.linspace(1.0, 1.4, 201)},
+        kind="covariant-diagram",
+        keep=["covariant_exponent", "smallest_angle", "angle_quantile"],
+    )
+    angles.run(path, overwrite=True)
 
 
 def write_cycles(path: Path) -> None:

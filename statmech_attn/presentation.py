@@ -16,7 +16,7 @@ import html
 import inspect
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, cast, TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -88,17 +88,30 @@ def to_dataset(self: Any) -> "xr.Dataset":
     """
     import xarray as xr
 
-    variables, kind = {}, _words_of(type(self).__name__)
-    for row, values, errors in _rows(self, self._shown):
-        labelled = row.in_steps(getattr(self, "unit", STEP))
-        for part, numbers in zip(
-            (labelled, labelled.ended(row.part_of_error)), (values, errors)
-        ):
-            for ending, real in _real(numbers):
-                dims, attributes = _dims(row, real), part.attributes()
-                variables[part.name + ending] = (dims, real, attributes)
+    kind = _words_of(type(self).__name__)
+    variables = {
+        row.name: (row.dims.split(), x, row.attributes()) for row, x in columns(self)
+    }
     attributes = {"kind": kind, "title": kind.replace("-", " ")}
     return _of_given(xr.Dataset(variables, attrs=attributes), _given_to(self))
+
+
+def columns(
+    self: Any, keep: Collection[str] | None = None
+) -> Iterator[tuple[Variable, np.ndarray]]:
+    """Numbers of a result with their labels, real ones alone; axes of a batch first.
+
+    `keep` names rows that are wanted, beside those of the values along a dimension.
+    """
+    known = lambda row: keep is None or row.name in keep or row.name == row.dims
+    for row, values, errors in _rows(self, filter(known, self._shown)):
+        label = row.in_steps(getattr(self, "unit", STEP))
+        labels = label, label.ended(row.part_of_error)
+        for part, numbers in zip(labels, (values, errors)):
+            for ending, real in _real(numbers):
+                name, symbol = part.name + ending, part.symbol or part.name
+                dims = " ".join(_dims(row, real))
+                yield part._replace(name=name, dims=dims, symbol=symbol), real
 
 
 def knows_given(function: Function) -> Function:
@@ -167,12 +180,21 @@ def _of_given(dataset: "xr.Dataset", given: Mapping[str, Any]) -> "xr.Dataset":
     along = [name for name, (dims, *_) in known.items() if dims]
     if len(along) == len(batch) == 1:
         dataset = dataset.swap_dims({batch[0]: along[0]})
+    return dataset.assign_attrs(_words_of_given(given))
+
+
+def about(result: Any) -> dict[str, Any]:
+    """Attributes of a file: what a result was made of, and what its steps are."""
+    unit = {"unit": result.unit} if hasattr(result, "unit") else {}
+    return _words_of_given(_given_to(result)) | unit
+
+
+def _words_of_given(given: Mapping[str, Any]) -> dict[str, Any]:
     step = next((given[n] for n in SYSTEMS if n in given), None)
     name = getattr(getattr(step, "step", step), "__name__", "")
     words = {"system": name} if name else {}
-    net = given.get("net", getattr(problem, "net", None))
-    words |= getattr(net, "file_attributes", {})
-    return dataset.assign_attrs(words)
+    net = given.get("net", getattr(given.get("problem"), "net", None))
+    return words | getattr(net, "file_attributes", {})
 
 
 METHODS = (text, as_html, to_dataset)  # __repr__, _repr_html_ and to_dataset

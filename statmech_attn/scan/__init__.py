@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Job as Job,
         merge as merge,
     )
+    from statmech_attn.scan.over import over as over, Scan as Scan
     from statmech_attn.scan.points import (
         Computation as Computation,
         lacking as lacking,

@@ -12,12 +12,10 @@ from statmech_attn.dynamics import (
     UnstableCycles,
     wilson,
 )
-from statmech_attn.dynamics.along_parameter.covariant_diagram import (
-    covariant_diagram_variables,
-)
 from statmech_attn.dynamics.along_parameter.sweeps import intervals
 from statmech_attn.dynamics.continuation import KINDS
 from statmech_attn.dynamics.diagrams.refinement import Grid
+from statmech_attn.dynamics.exponents.covariant_vectors import ALONG
 from statmech_attn.labels import Variable, Variables
 
 
@@ -551,7 +549,8 @@ def along_angles() -> xr.Dataset:
         "angle_quantile": (("a", "share"), np.outer(angle, [2.0, 10.0, 100.0])),
     }
     contents["covariant_exponent"][1][1:, 0] = 0.3
-    labels = covariant_diagram_variables([Variable("a", "", "bend", "1", "a")], "kick")
+    rows = (row.in_steps("kick") for row in ALONG)
+    labels = Variables(*rows, Variable("a", "", "bend", "1", "a"))
     about = {"kind": "covariant-diagram", "parameter": "a", "unit": "kick"}
     places = {"a": a, "share": np.array([0.01, 0.1, 0.5])}
     return labels.labelled(contents, places).assign_attrs(about | {"system": "henon"})

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech_attn import bpkr, dmft, dynamics, montecarlo
+from statmech_attn import bpkr, dmft, dynamics, montecarlo, scan
 from statmech_attn.dmft import extensive
 from statmech_attn.dmft.along_beta.responses import Responses
 from statmech_attn.dmft.along_beta.trajectories import along_beta, NetworkTrajectories
@@ -190,18 +190,20 @@ TABLE = {
             "coarse": 2,
         },
     ),
-    "CovariantDiagram": lambda: (
-        dynamics.CovariantDiagram,
-        {"system": System(**SYSTEM), "state": STARTS[0], "grid": GRID, "steps": 10},
+    "Scan": lambda: (
+        scan.over,
+        {"function": henon, "grid": GRIDS["fixed"]},
         {
-            "system": System(henon),
-            "state": STARTS[1],
-            "grid": GRIDS["fixed"],
-            "steps": 11,
-            "exponents": 1,
-            "transient": 7,
-            "align": 7,
-            "split": 1,
+            "function": shifted,
+            "grid": GRIDS["values"],
+            "variables": ROWS,
+            "keep": ["x"],
+            "numbers": ["x"],
+            "empty": {"x": -1},
+            "coordinates": {"part": [1.0]},
+            "derive": dict,
+            "batch": None,
+            "kind": "other",
             "about": {"system": "other"},
         },
     ),

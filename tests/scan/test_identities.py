@@ -38,7 +38,7 @@ FREE = {
 }
 
 
-OF_SYSTEMS = ("GridWork", "BasinDiagram", "PlaneBasins", "CovariantDiagram")
+OF_SYSTEMS = ("GridWork", "BasinDiagram", "PlaneBasins", "Scan")
 OF_SYSTEMS += ("DiagramPlan", "Trajectories")
 
 
@@ -89,7 +89,10 @@ def test_every_part_of_a_system_makes_it_another_computation(name):
         assert described(system) != described(System(**SYSTEM)), part
         if name == "GridWork":
             computation.diagram = computation.diagram._replace(system=system)
+        elif name == "Scan":
+            computation.given = {"system": system}
         else:
             computation.system = system
         told = computation.identity()
-        assert told.get("diagram", told)["system"] == described(system), part
+        told = told.get("diagram", told.get("given", told))
+        assert told["system"] == described(system), part

@@ -59,8 +59,10 @@ from statmech_attn.dynamics.maps.systems import (
 from statmech_attn.dynamics.maps.tracing import untraced
 from statmech_attn.labels import STEP, Variable, Variables
 from statmech_attn.options import Count, WholeNumber
+from statmech_attn.scan import FAILURE
 
 
+SHARES = 0.001, 0.01, 0.1, 0.5  # of the steps whose angles are smaller
 ROWS = (
     Variable(
         "covariant_exponent",
@@ -98,6 +100,23 @@ ROWS = (
     ),
     Variable("split", "", "number of expanding vectors", symbol="m"),
     Variable(
+        "angle_quantile",
+        "share",
+        "angle below which a share of the steps lies",
+        "rad",
+        "θ_q",
+        value=lambda vectors: np.quantile(vectors.angles, SHARES),
+        line=False,
+    ),
+    Variable(
+        "share",
+        "share",
+        "share of the steps",
+        symbol="q",
+        value=lambda _: SHARES,
+        line=False,
+    ),
+    Variable(
         "state",
         "piece coordinate",
         "orbit at the beginning of a piece",
@@ -116,6 +135,8 @@ ROWS = (
     Variable("piece_steps", "", "steps of a piece", "{unit}", "n", value="piece"),
 )
 VARIABLES = Variables(*(row._replace(group="") for row in ROWS))
+OF_ORBIT = "angle", "state", "covariant_vector", "piece_steps"  # not along a parameter
+ALONG = Variables(*(row for row in VARIABLES if row.name not in OF_ORBIT), FAILURE)
 
 
 class NoDirection(ValueError):

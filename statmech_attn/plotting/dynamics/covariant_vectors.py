@@ -1,7 +1,7 @@
 """Angles of expanding with other directions: where they are small, and how often.
 
 Takes files of kind `covariant-vectors`, `CovariantVectors.to_dataset()`, and files of
-kind `covariant-diagram`, which `dynamics.CovariantDiagram` makes.
+kind `covariant-diagram`, their scan (`scan.over`).
 """
 
 import matplotlib as mpl

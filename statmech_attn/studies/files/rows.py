@@ -79,7 +79,7 @@ COVARIANT_VECTORS = Kind(
 )
 COVARIANT_DIAGRAM = Kind(
     "covariant-diagram",
-    variables="statmech_attn.dynamics.along_parameter.covariant_diagram:VARIABLES",
+    variables="statmech_attn.dynamics.exponents.covariant_vectors:ALONG",
     pictures="dynamics.covariant_vectors",
     rows="smallest_angle",
 )
