@@ -7,7 +7,6 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.dmft import extensive as extensive
-    from statmech_attn.dmft.along_beta.responses import Responses as Responses
     from statmech_attn.dmft.along_beta.trajectories import (
         along_beta as along_beta,
         NetworkTrajectories as NetworkTrajectories,

@@ -196,7 +196,8 @@ class Scan(Points):
 
     def attributes(self) -> dict[str, Any]:
         scanned = [name for name in self.axes if name not in self.single]
-        words = {"parameter": scanned[0]} if len(scanned) == 1 else {}
+        alone = self._declared and len(scanned) == 1
+        words = {"parameter": scanned[0]} if alone else {}
         return {"kind": self.title, **words, **self.declared[1], **self.about}
 
     def derived(self, columns: Contents) -> Contents:

@@ -9,7 +9,6 @@ import numpy as np
 
 from statmech_attn import bpkr, dmft, dynamics, montecarlo, scan
 from statmech_attn.dmft import extensive
-from statmech_attn.dmft.along_beta.responses import Responses
 from statmech_attn.dmft.along_beta.trajectories import along_beta, NetworkTrajectories
 from statmech_attn.dynamics import continuation, diagrams, Linearised, System
 from statmech_attn.dynamics.along_parameter.trajectories import Trajectories
@@ -262,26 +261,6 @@ TABLE = {
             "entropy_production": True,
             "about": {"start": "given"},
             "batch": None,
-        },
-    ),
-    "Responses": lambda: (
-        Responses,
-        {
-            "net": network()[0],
-            "grid": {"beta": [0.7, 1.2], "gamma": 1.0, "epsilon": 0.0},
-            "start": of_row,
-            "frequencies": [0.0, 0.3],
-        },
-        {
-            "net": network(2)[0],
-            "grid": {"beta": [0.7, 1.2], "gamma": 2.0, "epsilon": 0.0},
-            "start": shifted,
-            "frequencies": [0.0, 0.4],
-            "field": "o",
-            "pattern": None,
-            "transient": 7,
-            "longest": 7,
-            "about": {"start": "given"},
         },
     ),
     "FiniteSizes": lambda: (

@@ -28,7 +28,6 @@ FREE = {
     ("PlaneBasins", "parameters"): "of a system of its own; told with its state",
     ("PlaneBasins", "attractors"): "known by the sets on which orbits stay",
     ("PlaneBasins", "seeds"): "likewise, of the sets that they find",
-    ("Responses", "pattern"): "the network has one",
     ("FiniteSizes", "net"): "the law is of this one only",
     ("FiniteSizes", "patterns"): "the network is of these only",
     ("Simulations", "patterns"): "likewise",

@@ -1,1 +1,1 @@
-"""What is computed of a network at every beta: trajectories, responses."""
+"""What is computed of a network at every beta: trajectories."""

@@ -19,7 +19,7 @@ RESPONSE = Kind(
     "response",
     table=f"{_HERE}.tables:ResponseStudy",
     work=f"{_HERE}.response:work",
-    variables="statmech_attn.dmft.along_beta.responses:VARIABLES",
+    variables="statmech_attn.studies.network.response:VARIABLES",
     summary=f"{_SUMMARY}:RESPONSE",
     pictures="network.response",
     rows="spectrum",
