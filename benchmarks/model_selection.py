@@ -52,7 +52,7 @@ def task(key, setting, examples, drawn: bool):
 def select(train, validation, heads) -> xr.Dataset:
     """Evidence and errors on the grid."""
     problem = bpkr.Problem(*train, heads=heads, **TRUE)
-    return bpkr.model_selection(problem, *validation, **GRID)
+    return bpkr.model_selection(problem, *validation, grid=bpkr.Grid(**GRID)).compute()
 
 
 def one(train, test, heads) -> list[float]:

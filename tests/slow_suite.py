@@ -37,7 +37,6 @@ EXAMPLES = {
     "statmech_attn.bpkr.grids.pruned_networks.PrunedNetworks",
     "statmech_attn.bpkr.problem.Problem.posterior",
     "statmech_attn.bpkr.heads.scores.score",
-    "statmech_attn.bpkr.grids.selection.ModelSelection",
     "statmech_attn.bpkr.grids.selection.model_selection",
     "statmech_attn.dmft.continuous_time.continuous",
     "statmech_attn.dmft.extensive.grids.capacities.Capacities",

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.grids.saddle_points import SaddlePoints as SaddlePoints
     from statmech_attn.bpkr.grids.selection import (
         model_selection as model_selection,
-        ModelSelection as ModelSelection,
     )
     from statmech_attn.bpkr.heads import (
         permuted_labels as permuted_labels,

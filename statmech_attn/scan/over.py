@@ -37,13 +37,13 @@ def over(
     *,
     variables: Iterable[Variable] = (),
     keep: Collection[str] | None = None,
-    numbers: Collection[str] = (),
-    empty: Mapping[str, int] = {},
+    numbers: Collection[str] | Callable[[Arrays], np.ndarray] = (),
     coordinates: Mapping[str, Any] = {},
     derive: Callable[[Contents], Contents] | None = None,
     batch: int = 1,
     kind: str = "scan",
     about: Mapping[str, Any] = {},
+    **work: Any,
 ) -> "Scan":
     """A function at every point of a grid, in memory or in chunks beside a file.
 
@@ -61,14 +61,15 @@ def over(
             last fastest, or a number; or a `dynamics.point_list`.
         variables: labels of parameters, and of what results do not label themselves.
         keep: names of the variables that are kept of a result; all when omitted.
-        numbers: names of variables that are finite wherever a point is computed.
-        empty: what variables of whole numbers hold where it is not; 0 when omitted.
+        numbers: names of variables that are finite wherever a point is computed; or a
+            function of the arrays of some points that says which are not.
         coordinates: values of dimensions of a point by name, if results have none.
         derive: what the file has, of dimensions and values by name.
         batch: points that the function takes at once: its parameters are arrays
             (batch,) and its results those of a batch.  One by one when omitted.
         kind: attribute of the file, by which figures and `info` know it.
         about: further attributes.
+        work: attributes of `scan.Work`, such as `empty`, `alone` and `keeps_blocks`.
 
     Returns:
         The scan: `compute()` gives its data set, `run(path)` that of a file.
@@ -101,9 +102,10 @@ def over(
     if isinstance(function, partial) and not function.args:
         self.function, self.given = function.func, function.keywords
     self.table, self.keep = Variables(*variables, *labels), keep and tuple(keep)
-    self.numbers, self.empty, self.batch = tuple(numbers), empty, batch
+    self.numbers, self.batch = numbers, batch
     self.given_coordinates, self.derive = coordinates, derive
     self.title, self.about = kind, about
+    vars(self).update(work)
     return self
 
 
@@ -130,6 +132,7 @@ class Scan(Points):
     given: Mapping[str, Any]
     listed: Mapping[str, np.ndarray]
     table: Variables
+    numbers: Any
     keep: Collection[str] | None
     given_coordinates: Mapping[str, Any]
     derive: Callable[[Contents], Contents] | None
@@ -199,6 +202,11 @@ class Scan(Points):
         alone = self._declared and len(scanned) == 1
         words = {"parameter": scanned[0]} if alone else {}
         return {"kind": self.title, **words, **self.declared[1], **self.about}
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        if callable(self.numbers):
+            return np.asarray(self.numbers(arrays))
+        return super().not_finite(arrays)
 
     def derived(self, columns: Contents) -> Contents:
         return self.derive(columns) if self.derive else columns

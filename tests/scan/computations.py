@@ -198,12 +198,12 @@ TABLE = {
             "variables": ROWS,
             "keep": ["x"],
             "numbers": ["x"],
-            "empty": {"x": -1},
             "coordinates": {"part": [1.0]},
             "derive": dict,
             "batch": None,
             "kind": "other",
             "about": {"system": "other"},
+            "work": None,
         },
     ),
     "DiagramPlan": lambda: (
@@ -374,8 +374,8 @@ TABLE = {
             "variances": (1.0, 2.0, 1.0),
         },
     ),
-    "ModelSelection": lambda: (
-        bpkr.ModelSelection,
+    "model_selection": lambda: (
+        bpkr.model_selection,
         dict(zip(("problem", "xi_validation", "Y_validation"), posed()))
         | {"grid": bpkr.Grid([9], [0.1])},
         {

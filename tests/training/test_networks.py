@@ -44,7 +44,7 @@ GRIDS = {
         examples=[4, 8],
         training_sets=2,
     ),
-    "selection": lambda task: bpkr.ModelSelection(
+    "selection": lambda task: bpkr.model_selection(
         task.posed(width=9, temperature=0.1), *task.tests[0], grid=bpkr.Grid([9], 0.1)
     ),
 }
@@ -121,10 +121,10 @@ def others(task):
         curves(samplers={"guess": partial(guess, share=0.3)}),
         curves(samplers={"guess": lying(0.2)}),
         curves(samplers={"guess": lying(0.3)}),
-        bpkr.ModelSelection(*posed, grid=grid),
-        bpkr.ModelSelection(*posed, grid=grid, test=task.tests[0]),
-        bpkr.ModelSelection(*posed, grid=grid, key=KEY),
-        bpkr.ModelSelection(*posed, grid=grid, key=KEY, draws=600),
+        bpkr.model_selection(*posed, grid=grid),
+        bpkr.model_selection(*posed, grid=grid, test=task.tests[0]),
+        bpkr.model_selection(*posed, grid=grid, key=KEY),
+        bpkr.model_selection(*posed, grid=grid, key=KEY, draws=600),
     ]
 
 

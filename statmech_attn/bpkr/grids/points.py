@@ -45,6 +45,13 @@ class Grid(NamedTuple):
         """Number of points of the grid."""
         return math.prod(self.shape)
 
+    @property
+    def axes(self) -> dict[str, np.ndarray]:
+        """Values along the axes of a file; of several widths the largest."""
+        widths = [np.max(np.asarray(width)) for width in self.widths]
+        temperatures = np.ravel(np.asarray(self.temperatures, float))
+        return {"width": np.asarray(widths, float), "temperature": temperatures}
+
     def width(self, width: Any) -> Any:
         """(N_1, ..., N_L, N_a) of one width, where there are ratios.
 
@@ -64,6 +71,13 @@ class Grid(NamedTuple):
         i, j = divmod(number, np.size(self.temperatures))
         temperature = float(np.ravel(self.temperatures)[j])
         return {"width": self.width(self.widths[i]), "temperature": temperature}
+
+
+def prior_of_weights(problem: Problem, grid: Grid) -> str:
+    """The prior as files have it, in JSON."""
+    ratios = grid.ratios or [1.0] * len(problem.widths)
+    variances = np.asarray(problem.variances).tolist()
+    return json.dumps({"width_ratios": list(ratios), "variances": variances})
 
 
 class LearningPoints(Points):
@@ -92,11 +106,7 @@ class LearningPoints(Points):
             self.single = ("temperature",)
         self.temperatures: list[float] = np.ravel(grid.temperatures).tolist()
         self.problem, self.grid, self.about = problem, grid, about
-        widths = [np.max(np.asarray(width)) for width in grid.widths]
-        self.axes = {
-            "width": np.asarray(widths, float),
-            "temperature": np.asarray(self.temperatures, float),
-        } | axes
+        self.axes = grid.axes | axes
         for number in range(grid.total):
             self.check(problem.at(**grid.point(number)))
 
@@ -128,10 +138,7 @@ class LearningPoints(Points):
         return super().inner_dims(name, rows)
 
     def attributes(self) -> dict[str, Any]:
-        ratios = self.grid.ratios or [1.0] * len(self.problem.widths)
-        variances = np.asarray(self.problem.variances).tolist()
-        prior_of_weights = {"width_ratios": list(ratios), "variances": variances}
-        return {**self.about, "prior": json.dumps(prior_of_weights)}
+        return {**self.about, "prior": prior_of_weights(self.problem, self.grid)}
 
 
 class TaskPoints(LearningPoints):

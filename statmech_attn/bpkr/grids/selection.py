@@ -8,16 +8,15 @@ are learned from; the squared error on validation examples needs some that are n
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from jaxtyping import Array, Float, Key
 
-from statmech_attn.bpkr.grids.points import Grid, LearningPoints
+from statmech_attn.bpkr.grids.points import Grid, prior_of_weights
 from statmech_attn.bpkr.grids.training_sets import fitting_labels
 from statmech_attn.bpkr.heads.pruning import rank_correlation
 from statmech_attn.bpkr.posed.activations import Kernels
@@ -35,7 +34,7 @@ from statmech_attn.bpkr.theory.predictor import accuracy
 from statmech_attn.bpkr.theory.solution import Solution
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.options import Count
-from statmech_attn.scan import Arrays, Contents, FAILURE, lacking, Tick
+from statmech_attn.scan import Arrays, Contents, FAILURE, lacking, over, Scan
 from statmech_attn.statistics import standard_error
 
 
@@ -108,31 +107,34 @@ def model_selection(
     xi_validation: Float[Array | np.ndarray, "Q N_0 Pi"] | Kernels,
     Y_validation: Float[Array | np.ndarray, "Q *K"],
     *,
-    widths: Annotated[Sequence, "widths"],
-    temperatures: Annotated[Sequence[float], "temperatures"],
+    grid: Grid,
     key: Key[Array, ""] | None = None,
     draws: Count = 500,
-) -> xr.Dataset:
+    test: tuple[Any, Any] | None = None,
+    about: Mapping[str, Any] = {},
+) -> Scan:
     """Width and temperature by ln p(Y), and by the error on validation examples.
 
     Args:
-        problem: network and training examples; widths and temperatures are those given
-            here.
+        problem: network and training examples; widths and temperatures are those of the
+            grid.
         xi_validation: attentioned inputs of the validation set.
         Y_validation: its labels.
-        widths: hidden widths, as in `Problem`.
-        temperatures: temperatures, > 0.
+        grid: widths and temperatures, > 0.
         key: random key of JAX; with one, evidence and predictor are those of the exact
             law (needs numpyro), else Laplace's ln p(Y) and the saddle point's.
         draws: of the exact law, for each of four chains.
+        test: attentioned inputs and labels of which the error is given beside that of
+            the validation set, if any.
+        about: attributes of the file.
 
     Returns:
-        Data set of the kind model-selection (docs/hdf5.md): evidence and validation
-        errors on the grid, what each chooses, and how far they agree.
+        Points of a data set of the kind model-selection (docs/hdf5.md): evidence and
+        validation errors on the grid, what each chooses, and how far they agree.
 
     Raises:
-        ValueError: a temperature that is not > 0, validation labels that do not fit, or
-            no point of the grid has an evidence.
+        ValueError: a temperature that is not > 0, labels that do not fit, a width that
+            the exact law cannot have, or no point of the grid has an evidence.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -141,125 +143,90 @@ def model_selection(
         >>> Y = xi[:, 0, 0] + 0.3 * jax.random.normal(jax.random.key(1), (60,))
         >>> problem = Problem(xi[:30], Y[:30], heads=(1,), width=10, temperature=0.1)
         >>> chosen = model_selection(
-        ...     problem, xi[30:], Y[30:], widths=[10], temperatures=[0.001, 0.1, 10])
+        ...     problem, xi[30:], Y[30:], grid=Grid([10], [0.001, 0.1, 10])).compute()
         >>> by_evidence = chosen.sel(choice="evidence")
         >>> by_evidence.chosen_temperature.item()  # the labels have noise of 0.3^2
         0.1
     """
-    grid = Grid(widths, temperatures)
-    validation = xi_validation, Y_validation
-    return ModelSelection(
-        problem, *validation, grid=grid, key=key, draws=draws
-    ).compute()
-
-
-class ModelSelection(LearningPoints):
-    """Evidence and validation errors over widths and temperatures, and their choices.
-
-    Args:
-        problem: network and training examples.
-        xi_validation, Y_validation, key, draws: as in `model_selection`.
-        grid: widths and temperatures.
-        test: attentioned inputs and labels of which the error is given beside that of
-            the validation set, if any.
-        about: attributes of the file.
-
-    Raises:
-        ValueError: a temperature that is not > 0, labels that do not fit, a width that
-            the exact law cannot have, or no point has an evidence.
-
-    Example:
-        >>> import jax
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> xi = jax.random.normal(jax.random.key(0), (60, 3, 1))
-        >>> train, validation = zip(*[(x[:30], x[30:]) for x in (xi, xi[:, 0, 0])])
-        >>> problem = Problem(*train, heads=(1,), width=9, temperature=1.0)
-        >>> points = ModelSelection(problem, *validation, grid=Grid([9, 5], [0.1, 1.0]))
-        >>> points.compute().log_evidence.sizes
-        Frozen({'width': 2, 'temperature': 2})
-    """
-
-    title = "model selection"
-    variables = VARIABLES
-    empty: Mapping[str, int] = {"result": -1}
-
-    def __init__(
-        self,
-        problem: Problem,
-        xi_validation: Float[Array | np.ndarray, "Q N_0 Pi"] | Kernels,
-        Y_validation: Float[Array | np.ndarray, "Q *K"],
-        *,
-        grid: Grid,
-        key: Key[Array, ""] | None = None,
-        draws: int = 500,
-        test: tuple[Any, Any] | None = None,
-        about: Mapping[str, Any] = {},
-    ):
-        self.key, self.draws = key, draws
-        self.Y_validation = fitting_labels(problem, xi_validation, Y_validation)
-        self.xi: Any = xi_validation
-        self.Y_test = None
-        if test is not None:
-            self.xi = jnp.concatenate([self.xi, test[0]])
-            self.Y_test = fitting_labels(problem, *test)
-        super().__init__(problem, grid, about={"kind": "model-selection", **about})
-        self.single = ()  # a picture is along either axis
-        if key is None:
-            check_some_evidence([self.at(number) for number in range(self.total)])
-
-    def check(self, problem: Problem) -> None:
-        if not problem.temperature > 0:
+    labels, Y_test = fitting_labels(problem, xi_validation, Y_validation), None
+    if test is not None:
+        xi_validation = jnp.concatenate([xi_validation, test[0]])  # type: ignore
+        Y_test = fitting_labels(problem, *test)
+    problems = [problem.at(**grid.point(number)) for number in range(grid.total)]
+    for each in problems:
+        if not each.temperature > 0:
             raise ValueError("temperatures: labels have an evidence at T > 0; got 0.")
-        if self.key is not None:
-            problem.check_finite_width("the exact law")
+        if key is not None:
+            each.check_finite_width("the exact law")
+    if key is None:
+        check_some_evidence(problems)
+    known = {"problem": problem, "grid": grid, "Y": labels}
+    return over(
+        partial(_row, **known, xi=xi_validation, Y_test=Y_test, key=key, draws=draws),
+        grid.axes,
+        variables=VARIABLES,
+        numbers=_lost,
+        derive=partial(_choices, problem, grid),
+        coordinates={"choice": CHOICES},
+        kind="model-selection",
+        about={**about, "prior": prior_of_weights(problem, grid)}
+        | {"title": "model selection", "held_out": len(labels)},
+        alone=True,
+        empty={"result": -1},
+    )
 
-    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
-        key = None if self.key is None else jax.random.fold_in(self.key, number)
-        point = measured(self.at(number).solve(), self.xi, key, self.draws)
-        held_out = len(self.Y_validation)
-        validation = point.of(slice(held_out))
-        row = {
-            "log_evidence": point.log_evidence,
-            "log_evidence_stderr": point.log_evidence_stderr,
-            "squared_errors": validation.squared_errors(self.Y_validation),
-            "accuracy": _share_right(validation.mean, self.Y_validation),
-            "result": point.result,
-        }
-        if self.Y_test is not None:
-            errors = point.of(slice(held_out, None)).squared_errors(self.Y_test)
-            row["error_test"] = errors.mean()
-            row["error_test_stderr"] = standard_error(errors)
-        return {name: np.asarray(value) for name, value in row.items()}
 
-    def not_finite(self, arrays: Arrays) -> np.ndarray:
-        """Converged without a predictor; narrow networks have no evidence."""
-        names = [n for n in ("squared_errors", "error_test") if n in arrays]
-        return lacking(arrays, *names) & (arrays["result"] == 0)
+def _row(
+    _: Mapping[str, float],
+    number: int,
+    problem: Problem,
+    grid: Grid,
+    xi: Any,
+    Y: np.ndarray,
+    Y_test: np.ndarray | None,
+    key: Key[Array, ""] | None,
+    draws: int,
+) -> dict[str, Any]:
+    key = None if key is None else jax.random.fold_in(key, number)
+    point = measured(problem.at(**grid.point(number)).solve(), xi, key, draws)
+    validation = point.of(slice(len(Y)))
+    row = {
+        "log_evidence": point.log_evidence,
+        "log_evidence_stderr": point.log_evidence_stderr,
+        "squared_errors": validation.squared_errors(Y),
+        "accuracy": _share_right(validation.mean, Y),
+        "result": point.result,
+    }
+    if Y_test is not None:
+        errors = point.of(slice(len(Y), None)).squared_errors(Y_test)
+        row["error_test"] = errors.mean()
+        row["error_test_stderr"] = standard_error(errors)
+    return row
 
-    def derived(self, columns: Contents) -> Contents:
-        """What the points of the grid choose, in the place of their squared errors."""
-        over = tuple(self.axes)
-        squared_errors = columns.pop("squared_errors")[1]
-        columns["error"] = over, squared_errors.mean(axis=-1)
-        columns["error_stderr"] = over, standard_error(squared_errors)
-        log_evidence = columns["log_evidence"][1]
-        if not np.isfinite(log_evidence).any():
-            raise ValueError(_nowhere(self.problem))
-        choice = chosen(log_evidence, squared_errors)
-        for name, places in zip(self.axes, np.transpose(choice.places)):
-            columns[f"chosen_{name}"] = ("choice",), self.axes[name][places]
-        for name in ("excess", "excess_stderr", "rank_correlation"):
-            columns[name] = (), getattr(choice, name)
-        if self.problem.heuristic:
-            columns["heuristic"] = (), True
-        return columns
 
-    def coordinates(self) -> dict[str, Any]:
-        return super().coordinates() | {"choice": list(CHOICES)}
+def _lost(arrays: Arrays) -> np.ndarray:
+    """Converged without a predictor; narrow networks have no evidence."""
+    names = [n for n in ("squared_errors", "error_test") if n in arrays]
+    return lacking(arrays, *names) & (arrays["result"] == 0)
 
-    def attributes(self) -> dict[str, Any]:
-        held_out = len(self.Y_validation)
-        return super().attributes() | {"title": self.title, "held_out": held_out}
+
+def _choices(problem: Problem, grid: Grid, columns: Contents) -> Contents:
+    """What the points of the grid choose, in the place of their squared errors."""
+    over = tuple(grid.axes)
+    squared_errors = columns.pop("squared_errors")[1]
+    columns["error"] = over, squared_errors.mean(axis=-1)
+    columns["error_stderr"] = over, standard_error(squared_errors)
+    log_evidence = columns["log_evidence"][1]
+    if not np.isfinite(log_evidence).any():
+        raise ValueError(_nowhere(problem))
+    choice = chosen(log_evidence, squared_errors)
+    for (name, values), places in zip(grid.axes.items(), np.transpose(choice.places)):
+        columns[f"chosen_{name}"] = ("choice",), values[places]
+    for name in ("excess", "excess_stderr", "rank_correlation"):
+        columns[name] = (), getattr(choice, name)
+    if problem.heuristic:
+        columns["heuristic"] = (), True
+    return columns
 
 
 class Choice(NamedTuple):

@@ -3,14 +3,15 @@
 A share of the training examples is held out at random, unless the task has a test set
 called validation.  The evidence is that of the other labels, the validation error that
 of the validation examples, and the test error, on the first test set, says how good
-both choices are (`bpkr.selection`).
+both choices are (`bpkr.model_selection`).
 """
 
 import jax
 import numpy as np
 
-from statmech_attn.bpkr import Attended, Learning, selection, VALIDATION
+from statmech_attn.bpkr import Attended, Learning, model_selection, VALIDATION
 from statmech_attn.montecarlo import posteriors
+from statmech_attn.scan import Scan
 from statmech_attn.studies.learning import tasks
 from statmech_attn.studies.learning.tables import ModelSelectionStudy
 
@@ -18,7 +19,7 @@ from statmech_attn.studies.learning.tables import ModelSelectionStudy
 HELD = 0.2  # share of the training examples that is held out where nothing says so
 
 
-def work(study: ModelSelectionStudy) -> selection.ModelSelection:
+def work(study: ModelSelectionStudy) -> Scan:
     """The model selection that a study asks for."""
     run, network = study.run, study.network
     grid = tasks.grid(network)
@@ -26,7 +27,7 @@ def work(study: ModelSelectionStudy) -> selection.ModelSelection:
         posteriors.require_numpyro()
     split_key, key = jax.random.split(jax.random.key(run.seed))
     validation, rest = _parted(split_key, tasks.learning(study.task), run.validation)
-    return selection.ModelSelection(
+    return model_selection(
         rest.posed(variances=network.variances, **grid.point(0)),
         *validation,
         grid=grid,

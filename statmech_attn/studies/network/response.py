@@ -7,10 +7,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from statmech_attn import dmft, scan
+from statmech_attn import dmft
 from statmech_attn.dmft.noise.fluctuations import OBSERVABLES
 from statmech_attn.dmft.noise.response import check_names
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.scan import FAILURE, over, Scan
 from statmech_attn.studies.network import models
 from statmech_attn.studies.network.tables import ResponseStudy
 
@@ -26,12 +27,12 @@ VARIABLES = Variables(
     Variable("frequency", "frequency", "angular frequency", "rad / token", "ω"),
     Variable("observable", "observable", "observable", "1", flags=OBSERVABLES),
     Variable("pattern", "pattern", "pattern", "1", "a"),
-    scan.FAILURE,
+    FAILURE,
     dmft.PARAMETERS,
 )  # fmt: skip
 
 
-def work(study: ResponseStudy) -> scan.Scan:
+def work(study: ResponseStudy) -> Scan:
     """The points that a study asks for."""
     model, run = models.model(study.network), study.run
     axes = models.only_beta(models.axes(study.parameters, model.file), "response")
@@ -39,7 +40,7 @@ def work(study: ResponseStudy) -> scan.Scan:
     check_names(net, run.field, run.pattern, OBSERVABLES)
     how = run.model_dump(include={"field", "pattern", "transient", "longest"})
     respond = partial(dmft.response, net, frequencies=frequencies, **how)
-    return scan.over(
+    return over(
         partial(_row, respond=respond, start=partial(models.starts, run, model)),
         axes.scanned | axes.fixed,
         variables=VARIABLES,

@@ -51,7 +51,9 @@ def test_a_grid_holds_laplaces_evidence_and_the_error_of_the_saddle_point(
     problem, inputs
 ):
     validation = inputs[16:], labels(inputs, 0)[16:]
-    selection = bpkr.model_selection(problem, *validation, **GRID)
+    selection = bpkr.model_selection(
+        problem, *validation, grid=bpkr.Grid(**GRID)
+    ).compute()
     smallest, highest = np.inf, -np.inf
     for i, N in enumerate(GRID["widths"]):
         for j, T in enumerate(GRID["temperatures"]):
@@ -78,8 +80,8 @@ def test_with_a_key_the_evidence_is_that_of_the_exact_law(problem, inputs):
     """Near Laplace's value at a large width; below the size of U there is one, too."""
     validation = inputs[16:], labels(inputs, 0)[16:]
     ask = lambda **options: bpkr.model_selection(
-        problem, *validation, widths=[1, 200], temperatures=[0.3], **options
-    )
+        problem, *validation, grid=bpkr.Grid([1, 200], [0.3]), **options
+    ).compute()
     laplace, exact = ask(), ask(key=jax.random.key(1), draws=300)
     assert np.isnan(laplace.log_evidence[0, 0])
     assert np.isfinite(exact.log_evidence).all()
@@ -110,7 +112,9 @@ def test_the_evidence_prefers_the_temperature_of_the_labels(problem, inputs):
 
 def test_what_cannot_be_chosen_from_is_refused(inputs):
     problem = bpkr.Problem(inputs[:16], np.ones(16), heads=(2,), **TRUE)
-    ask = lambda Y, **grid: bpkr.model_selection(problem, inputs[16:], Y, **GRID | grid)
+    ask = lambda Y, **grid: bpkr.model_selection(
+        problem, inputs[16:], Y, grid=bpkr.Grid(**GRID | grid)
+    )
     with pytest.raises(ValueError, match=r"Y_test must have shape \(14,\)"):
         ask(np.ones((14, 1)))
     with pytest.raises(ValueError, match="temperatures: labels have an evidence at T"):
@@ -121,5 +125,5 @@ def test_what_cannot_be_chosen_from_is_refused(inputs):
 def test_a_grid_without_any_evidence_is_refused(problem, inputs):
     with pytest.raises(ValueError, match="widths of at least 2, .* the exact law"):
         bpkr.model_selection(
-            problem, inputs[16:], np.ones(14), widths=[1], temperatures=[0.3]
+            problem, inputs[16:], np.ones(14), grid=bpkr.Grid([1], [0.3])
         )

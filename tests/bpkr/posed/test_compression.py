@@ -188,10 +188,10 @@ def test_each_answer_is_that_of_all_examples(outputs, heads):
 def test_a_choice_of_several_outputs_is_that_of_all_examples():
     problem, many, test, padded = compared(2, (2,))
     Y = np.random.default_rng(1).standard_normal((4, 2))
-    grid = {"widths": [10, 20], "temperatures": [0.1, 0.3]}
-    one = bpkr.model_selection(problem, test, Y, **grid)
-    other = bpkr.model_selection(many, padded, Y, **grid)
-    pads = [of_pads(problem, many, T) for T in grid["temperatures"]]
+    grid = bpkr.Grid([10, 20], [0.1, 0.3])
+    one = bpkr.model_selection(problem, test, Y, grid=grid).compute()
+    other = bpkr.model_selection(many, padded, Y, grid=grid).compute()
+    pads = [of_pads(problem, many, T) for T in grid.temperatures]
     assert np.allclose(one.log_evidence, other.log_evidence - pads, rtol=0, atol=1e-8)
     assert np.allclose(one.error, other.error, rtol=1e-8, atol=0)
     assert one.chosen_width.equals(other.chosen_width)

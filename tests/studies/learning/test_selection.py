@@ -41,7 +41,7 @@ def test_a_study_chooses_by_the_labels_that_are_not_held_out(computed):
     assert np.isnan(computed.log_evidence[0]).all() and computed.result.max() == 0
     asked = points()
     task = tasks.learning(studies.parse(STUDY).task)
-    solution = asked.problem.at(width=8, temperature=0.2).solve()
+    solution = asked.given["problem"].at(width=8, temperature=0.2).solve()
     f = solution.problem.theory(solution).mean(task.xi_test)
     expected = np.mean((f - task.Y_test) ** 2)
     assert float(computed.error_test[1, 0]) == pytest.approx(float(expected), rel=1e-12)
@@ -51,8 +51,8 @@ def test_held_out_examples_are_a_random_part_that_is_not_learned_from():
     whole = tasks.learning(studies.parse(STUDY).task)
     numbers = lambda xi: {tuple(np.ravel(x)) for x in np.asarray(xi)}
     parts = lambda asked: (
-        numbers(asked.xi[: len(asked.Y_validation)]),
-        numbers(asked.problem.xi),
+        numbers(asked.given["xi"][: len(asked.given["Y"])]),
+        numbers(asked.given["problem"].xi),
     )
     held, rest = parts(points())
     assert len(held) == 2 and len(rest) == 6 and held | rest == numbers(whole.xi)

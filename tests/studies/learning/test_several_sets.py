@@ -227,16 +227,16 @@ def test_model_selection_validates_on_the_validation_set(study, share):
     """Unless a share of the training examples is asked for."""
     run = "" if share is None else f"validation = {share}"
     loaded, _ = studies.load(study("model-selection", "every", run=run))
-    task, points = learning(loaded.task), selection.work(loaded)
-    held_out = len(points.Y_validation)
+    task, asked = learning(loaded.task), selection.work(loaded).given
+    held_out = len(asked["Y"])
     if share is None:
         xi, Y = task.sets["validation"]
-        np.testing.assert_array_equal(points.xi[:held_out], xi)
-        np.testing.assert_array_equal(points.Y_validation, Y)
-        np.testing.assert_array_equal(points.problem.xi, task.xi)
+        np.testing.assert_array_equal(asked["xi"][:held_out], xi)
+        np.testing.assert_array_equal(asked["Y"], Y)
+        np.testing.assert_array_equal(asked["problem"].xi, task.xi)
     else:
-        assert held_out == 4 and len(points.problem.Y) == 12
-    np.testing.assert_array_equal(points.xi[held_out:], task.xi_test)
+        assert held_out == 4 and len(asked["problem"].Y) == 12
+    np.testing.assert_array_equal(asked["xi"][held_out:], task.xi_test)
 
 
 @pytest.mark.slow
