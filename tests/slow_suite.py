@@ -39,7 +39,7 @@ EXAMPLES = {
     "statmech_attn.bpkr.heads.scores.score",
     "statmech_attn.bpkr.grids.selection.model_selection",
     "statmech_attn.dmft.continuous_time.continuous",
-    "statmech_attn.dmft.extensive.grids.capacities.Capacities",
+    "statmech_attn.dmft.extensive.grids.capacities.capacities",
     "statmech_attn.dmft.extensive.closed_recursion.closed",
     "statmech_attn.dmft.extensive.finite_memory.system",
     "statmech_attn.dmft.extensive.moving_recall.moving_capacity",

@@ -327,8 +327,8 @@ TABLE = {
         | {"patterns": None, "recall": montecarlo.SampledRecall(steps=3, samples=3)}
         | {"n_spins": [200], "key": OTHER},
     ),
-    "Capacities": lambda: (
-        extensive.Capacities,
+    "capacities": lambda: (
+        extensive.capacities,
         {**CONDENSED, "patterns": PATTERNS, "ensemble": extensive.cycle()}
         | {"beta": 2.0, "gamma": 0.0},
         WIDER

@@ -20,7 +20,7 @@ TABLE, SYSTEM, SYSTEMS, diagram = map(
     ("TABLE", "SYSTEM", "SYSTEMS", "diagram"),
 )
 PACKAGE = pathlib.Path(statmech_attn.__file__).parent
-ABSTRACT = {"Computation", "Points", "LoadedPoints", "TimedPoints", "LearningPoints"}
+ABSTRACT = {"Computation", "Points", "TimedPoints", "LearningPoints"}
 ABSTRACT |= {"TaskPoints"}
 # Why no number depends on an argument by itself, or what else tells of it.
 FREE = {
@@ -33,7 +33,7 @@ FREE = {
     ("FiniteSizes", "patterns"): "the network is of these only",
     ("Simulations", "patterns"): "likewise",
     ("ExtensiveSamples", "patterns"): "likewise",
-    ("Capacities", "patterns"): "likewise",
+    ("capacities", "patterns"): "likewise",
     **{(n, "batch"): "points side by side" for n in TABLE},
 }
 

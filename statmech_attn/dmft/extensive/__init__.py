@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         system_start as system_start,
     )
     from statmech_attn.dmft.extensive.grids import points as points
-    from statmech_attn.dmft.extensive.grids.capacities import Capacities as Capacities
+    from statmech_attn.dmft.extensive.grids.capacities import capacities as capacities
     from statmech_attn.dmft.extensive.grids.options import (
         Recall as Recall,
         Retrieval as Retrieval,

@@ -6,6 +6,7 @@ import jax
 
 from statmech_attn import montecarlo
 from statmech_attn.dmft import extensive
+from statmech_attn.scan import Scan
 from statmech_attn.studies.extensive.tables import (
     CapacityStudy,
     EnsembleSpec,
@@ -42,10 +43,10 @@ def samples(study: ExtensiveSimulationStudy) -> montecarlo.ExtensiveSamples:
     )
 
 
-def capacities(study: CapacityStudy) -> extensive.Capacities:
+def capacities(study: CapacityStudy) -> Scan:
     """The ends of retrieval that a study asks for."""
     model, run = models.model(study.network), study.run
-    return extensive.Capacities(
+    return extensive.capacities(
         model.net,
         model.patterns,
         ensemble(study.ensemble),

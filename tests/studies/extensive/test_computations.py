@@ -63,7 +63,7 @@ def test_a_study_of_spins_is_points_of_the_library():
 
 def test_a_study_of_the_capacity_is_points_of_the_library():
     one = patterns(n_patterns=1, n_bits=0)
-    points = extensive.Capacities(
+    points = extensive.capacities(
         dmft.network(one, context=2),
         one,
         extensive.cycle(),

@@ -4,18 +4,19 @@ A point is a context and a choice of parameters.  Its capacity is the fold of `c
 or `moving_capacity`, from the largest alpha tried that has a retrieval state.
 """
 
-import itertools
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from statmech_attn.dmft.extensive.ensembles import Ensemble
 from statmech_attn.dmft.extensive.grids.options import Retrieval
 from statmech_attn.dmft.extensive.grids.points import (
+    corners,
     LOADED,
-    LoadedPoints,
     ParameterValues,
+    require_pattern,
 )
 from statmech_attn.dmft.extensive.loaded_network import loaded_network, LoadedNetwork
 from statmech_attn.dmft.extensive.moving_recall import check_moving, moving_capacity
@@ -26,10 +27,10 @@ from statmech_attn.dmft.extensive.stationary import (
     chosen_lags,
     NoRetrieval,
 )
-from statmech_attn.dmft.network import Network, network
+from statmech_attn.dmft.network import Network, network, network_digest
 from statmech_attn.dmft.patterns import Patterns
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.scan import FAILURE, Tick
+from statmech_attn.scan import FAILURE, over, Scan, Tick
 
 
 HALVINGS = 8  # of alpha, in search of a retrieval state
@@ -62,7 +63,16 @@ VARIABLES = Variables(
 )
 
 
-class Capacities(LoadedPoints):
+def capacities(
+    net: Network,
+    patterns: Patterns,
+    ensemble: Ensemble,
+    retrieval: Retrieval = Retrieval(),
+    *,
+    beta: ParameterValues,
+    gamma: ParameterValues = 0.0,
+    contexts: Sequence[int] | None = None,
+) -> Scan:
     """Where retrieval ends, over the context, beta and gamma.
 
     Args:
@@ -70,93 +80,93 @@ class Capacities(LoadedPoints):
         patterns: the condensed ones, from which the network was built.
         ensemble: of the alpha N other patterns.
         retrieval: what is retrieved, and how its end is found.
-        contexts: lengths C of the window in tokens; that of the network when omitted.
         beta: inverse temperature of the output, infinite for deterministic spins; a
             number, which is no axis of the result, or several.
         gamma: inverse temperature of attention, likewise.
+        contexts: lengths C of the window in tokens; that of the network when omitted.
+
+    Returns:
+        The points, of a file of the kind capacity.
 
     Raises:
         ValueError: a value out of range, or an ensemble without such states.
 
     Example:
+        >>> import numpy as np
         >>> from statmech_attn import dmft
         >>> from statmech_attn.dmft import extensive
         >>> patterns = dmft.site_classes(np.ones((4, 1, 1)))
-        >>> points = extensive.Capacities(
+        >>> points = extensive.capacities(
         ...     dmft.network(patterns, context=1), patterns, extensive.cycle(),
         ...     beta=np.inf)
         >>> points.compute().capacity.values.round(5)
         array([0.26906])
     """
+    require_pattern(net, retrieval.row)
+    contexts = [net.context] if contexts is None else contexts
+    grid: dict[str, Any] = {"context": contexts}
+    grid |= {"beta": np.asarray(beta, float), "gamma": np.asarray(gamma, float)}
+    posed = partial(_posed, patterns, ensemble)
+    for corner in corners(grid):
+        problem = posed(corner, retrieval.begin)
+        if retrieval.moving:
+            check_moving(problem)
+        else:
+            check_stationary(problem, at_rest=retrieval.at_rest)
+        chosen_lags(problem, retrieval.lags)
+    start = np.asarray(net.output[retrieval.row])
+    return over(
+        partial(_row, posed=posed, start=start, retrieval=retrieval),
+        grid,
+        variables=VARIABLES,
+        numbers=("capacity", "capacity_error", "retrieved_overlap", "noise_multiplier"),
+        kind="capacity",
+        about={"network": network_digest(net), "ensemble": ensemble.description},
+    )
 
-    title = "capacity"
-    variables = VARIABLES
 
-    def __init__(
-        self,
-        net: Network,
-        patterns: Patterns,
-        ensemble: Ensemble,
-        retrieval: Retrieval = Retrieval(),
-        *,
-        beta: ParameterValues,
-        gamma: ParameterValues = 0.0,
-        contexts: Sequence[int] | None = None,
-    ):
-        super().__init__(net, ensemble, retrieval.row, {"beta": beta, "gamma": gamma})
-        self.patterns, self.retrieval = patterns, retrieval
-        contexts = [net.context] if contexts is None else list(contexts)
-        if len(set(contexts)) < len(contexts):
-            raise ValueError(f"contexts must be distinct; got {contexts}.")
-        self.axes = {"context": contexts, **self._grid}
-        self._start = np.asarray(net.output[retrieval.row])
-        for context, corner in itertools.product(contexts, self.corners()):
-            problem = self._posed(context, corner, retrieval.begin)
+def _posed(
+    patterns: Patterns, ensemble: Ensemble, values: Mapping[str, Any], alpha: float
+) -> LoadedNetwork:
+    net = network(patterns, context=int(values["context"]))
+    parameters = {name: float(values[name]) for name in SCANNED}
+    return loaded_network(net, ensemble, alpha=alpha, **parameters)
+
+
+def _row(
+    point: Mapping[str, Any], tick: Tick, posed: Any, start: Any, retrieval: Retrieval
+) -> dict[str, float]:
+    tick(0.0)
+    context, problem = int(point["context"]), partial(posed, point)
+    lags = chosen_lags(problem(0.0), retrieval.lags)
+    fold = _fold(problem, start, retrieval, lags)
+    error = fold.error
+    if context > 1 and not retrieval.at_rest:
+        half = lags // 2  # no fewer than the window has
+        other_lags = half if half >= context - 1 else 2 * lags
+        compared = _fold(problem, start, retrieval, other_lags, coarse=True)
+        error += abs(fold.value - compared.value)
+    return {
+        "capacity": fold.value,
+        "capacity_error": error,
+        "retrieved_overlap": float(abs(fold.overlap).max()),
+        "noise_multiplier": fold.noise,
+    }
+
+
+def _fold(
+    problem: Any, start: Any, retrieval: Retrieval, lags: int, coarse: bool = False
+) -> Capacity:
+    """The end of retrieval, from the largest alpha that has such a state."""
+    for halvings in range(HALVINGS):
+        alpha = retrieval.begin / 2**halvings
+        choices = {"lags": lags, "coarse": coarse, "within": (alpha / 4, HIGHEST)}
+        try:
             if retrieval.moving:
-                check_moving(problem)
-            else:
-                check_stationary(problem, at_rest=retrieval.at_rest)
-            chosen_lags(problem, retrieval.lags)
-
-    def _posed(
-        self, context: int, values: dict[str, float], alpha: float
-    ) -> LoadedNetwork:
-        net = network(self.patterns, context=context)
-        return loaded_network(net, self.ensemble, alpha=alpha, **values)
-
-    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, float]:
-        tick(0.0)
-        context = self.axes["context"][self.index(number)["context"]]
-        values = self.parameters(number)
-        lags = chosen_lags(self._posed(context, values, 0), self.retrieval.lags)
-        fold = self._fold(context, values, lags)
-        error = fold.error
-        if context > 1 and not self.retrieval.at_rest:
-            half = lags // 2  # no fewer than the window has
-            other_lags = half if half >= context - 1 else 2 * lags
-            compared = self._fold(context, values, other_lags, coarse=True)
-            error += abs(fold.value - compared.value)
-        return {
-            "capacity": fold.value,
-            "capacity_error": error,
-            "retrieved_overlap": float(abs(fold.overlap).max()),
-            "noise_multiplier": fold.noise,
-        }
-
-    def _fold(
-        self, context: int, values: dict[str, float], lags: int, coarse: bool = False
-    ) -> Capacity:
-        """The end of retrieval, from the largest alpha that has such a state."""
-        for halvings in range(HALVINGS):
-            alpha = self.retrieval.begin / 2**halvings
-            problem = self._posed(context, values, alpha)
-            choices = {"lags": lags, "coarse": coarse, "within": (alpha / 4, HIGHEST)}
-            try:
-                if self.retrieval.moving:
-                    return moving_capacity(problem, **choices)
-                at_rest = self.retrieval.at_rest
-                return capacity(problem, self._start, at_rest=at_rest, **choices)
-            except NoRetrieval:
-                continue
-        least = self.retrieval.begin / 2 ** (HALVINGS - 1)
-        raise RuntimeError(f"no pattern is retrieved down to alpha = {least:.1g}.")
+                return moving_capacity(problem(alpha), **choices)
+            at_rest = retrieval.at_rest
+            return capacity(problem(alpha), start, at_rest=at_rest, **choices)
+        except NoRetrieval:
+            continue
+    least = retrieval.begin / 2 ** (HALVINGS - 1)
+    raise RuntimeError(f"no pattern is retrieved down to alpha = {least:.1g}.")

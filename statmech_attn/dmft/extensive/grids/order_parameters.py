@@ -20,6 +20,7 @@ from statmech_attn.dmft.extensive.effective_process import (
 from statmech_attn.dmft.extensive.ensembles import Ensemble
 from statmech_attn.dmft.extensive.grids.options import SolvedRecall
 from statmech_attn.dmft.extensive.grids.points import (
+    corners,
     label,
     LOADED,
     MEASURED,
@@ -140,7 +141,7 @@ class OrderParameters(TimedPoints):
         grid = {"alpha": alpha, "beta": beta, "gamma": gamma, "epsilon": epsilon}
         super().__init__(net, ensemble, recall, grid)
         self.recall, self.key = recall, key
-        for corner in self.corners():
+        for corner in corners(self._grid):
             problem = self._posed(corner)
             check_steps(problem, recall.steps, trajectory_bytes(problem, recall.steps))
         self.require_memory(COPIES)

@@ -1,6 +1,6 @@
 """Networks with alpha N patterns over their parameters, as points that survive a kill.
 
-`OrderParameters` and `Capacities` are theory; spins are `montecarlo.ExtensiveSamples`.
+`OrderParameters` and `capacities` are theory; spins are `montecarlo.ExtensiveSamples`.
 """
 
 import itertools
@@ -69,35 +69,51 @@ def label(name: str) -> tuple[str, str, str]:
     return "time time_2", *TWO_TIMES[name]
 
 
-class LoadedPoints(Points):
-    """A network with alpha N patterns over choices of its parameters.
+def require_pattern(net: Network, row: int) -> None:
+    """Refuse a pattern that the network has not."""
+    if row >= net.n_patterns:
+        raise ValueError(
+            f"row must be below the number of patterns, {net.n_patterns}; got {row}."
+        )
+
+
+def corners(grid: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Parameters at the ends of their ranges."""
+    ends = [(np.min(x).item(), np.max(x).item()) for x in grid.values()]
+    for corner in sorted(set(itertools.product(*ends))):
+        yield dict(zip(grid, corner))
+
+
+class TimedPoints(Points):
+    """Order parameters in time over choices of parameters, of theory or spins.
 
     Args:
         net: condensed patterns and context.
         ensemble: of the alpha N other patterns.
-        row: number of the condensed pattern that is recalled.
+        recall: the start, the steps after it, and what is kept.
         parameters: a number or several by name; of a single number a file has no axis.
 
     Raises:
-        ValueError: there is no such pattern.
+        ValueError: a value out of range, a pattern that there is not, or a start
+            without overlap.
     """
 
     def __init__(
         self,
         net: Network,
         ensemble: Ensemble,
-        row: int,
+        recall: Recall,
         parameters: Mapping[str, ParameterValues],
     ):
-        if row >= net.n_patterns:
-            raise ValueError(
-                f"row must be below the number of patterns, {net.n_patterns}; "
-                f"got {row}."
-            )
-        self.net, self.ensemble = net, ensemble
+        require_pattern(net, recall.row)
+        self.net, self.ensemble, self.recall = net, ensemble, recall
         self._grid = {n: np.atleast_1d(x).astype(float) for n, x in parameters.items()}
         self.axes = self._grid
         self.single = tuple(n for n, x in parameters.items() if np.ndim(x) == 0)
+        self._start = recall.overlap * np.asarray(net.output[recall.row])
+        for corner in corners(self._grid):
+            self._posed(corner)
+        require_overlap(net, self._start)
 
     @property
     def choices(self) -> int:
@@ -113,47 +129,8 @@ class LoadedPoints(Points):
         place = self.index(number)
         return {name: float(x[place[name]]) for name, x in self._grid.items()}
 
-    def corners(self) -> Iterator[dict[str, float]]:
-        """Parameters at the ends of their ranges."""
-        ends = [(float(np.min(x)), float(np.max(x))) for x in self._grid.values()]
-        for corner in sorted(set(itertools.product(*ends))):
-            yield dict(zip(self._grid, corner))
-
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         return lacking(arrays, *(name for name in arrays if "_by_" not in name))
-
-    def attributes(self) -> dict[str, Any]:
-        return {
-            "kind": self.title,
-            "network": network_digest(self.net),
-            "ensemble": self.ensemble.description,
-        }
-
-
-class TimedPoints(LoadedPoints):
-    """Order parameters in time, of theory or spins.
-
-    Args:
-        net, ensemble, parameters: as in `LoadedPoints`.
-        recall: the start, the steps after it, and what is kept.
-
-    Raises:
-        ValueError: a value out of range, or a start without overlap.
-    """
-
-    def __init__(
-        self,
-        net: Network,
-        ensemble: Ensemble,
-        recall: Recall,
-        parameters: Mapping[str, ParameterValues],
-    ):
-        super().__init__(net, ensemble, recall.row, parameters)
-        self.recall = recall
-        self._start = recall.overlap * np.asarray(net.output[recall.row])
-        for corner in self.corners():
-            self._posed(corner)
-        require_overlap(net, self._start)
 
     @property
     @abstractmethod
@@ -206,5 +183,10 @@ class TimedPoints(LoadedPoints):
 
     def attributes(self) -> dict[str, Any]:
         start = f"overlap {self.recall.overlap:g} with pattern {self.recall.row + 1}"
-        of_file = {"context": self.net.context, "start": start}
-        return super().attributes() | of_file
+        return {
+            "kind": self.title,
+            "network": network_digest(self.net),
+            "ensemble": self.ensemble.description,
+            "context": self.net.context,
+            "start": start,
+        }

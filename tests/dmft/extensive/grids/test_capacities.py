@@ -21,7 +21,7 @@ def capacity(
     *, ensemble=extensive.cycle(), beta: Any = np.inf, contexts=(1,), **retrieval
 ):
     options = extensive.Retrieval(**retrieval)
-    return extensive.Capacities(
+    return extensive.capacities(
         NET, PATTERNS, ensemble, options, beta=beta, contexts=contexts
     )
 
@@ -90,12 +90,12 @@ def test_the_error_of_a_capacity_has_that_of_lags_and_of_the_rule(
     """
     calls = []
 
-    def fold(points, C, values, lags, coarse=False):
+    def fold(problem, start, retrieval, lags, coarse=False):
         calls.append((lags, coarse))
         value, overlap = 0.23 if coarse else 0.25, np.array([0.1, -0.8])
         return SimpleNamespace(value=value, error=0.001, overlap=overlap, noise=0.5)
 
-    monkeypatch.setattr(extensive.Capacities, "_fold", fold)
+    monkeypatch.setattr(capacities, "_fold", fold)
     row = rows(capacity(contexts=[context], **changes))
     assert row["capacity"] == [0.25] and row["retrieved_overlap"] == [0.8]
     assert row["capacity_error"] == pytest.approx([error])
@@ -118,7 +118,10 @@ def test_the_error_of_a_capacity_has_that_of_lags_and_of_the_rule(
             lambda: capacity(ensemble=extensive.independent(), moving=True),
             "recall moves along the patterns of cycle",
         ),
-        (lambda: capacity(contexts=[2, 2]), r"contexts must be distinct; got \[2, 2\]"),
+        (
+            lambda: capacity(contexts=[2, 2]),
+            r"context .* distinct ones; got \[2, 2\]",
+        ),
         (lambda: capacity(contexts=[0]), "context must be at least 1 token; got 0"),
         (
             lambda: capacity(contexts=[4], lags=2),
