@@ -34,7 +34,7 @@ EXAMPLES = {
     "statmech_attn.bpkr.grids.learning_curves.LearningCurves",
     "statmech_attn.bpkr.grids.learning_curves.learning_curve",
     "statmech_attn.bpkr.theory.evidence.evidence",
-    "statmech_attn.bpkr.grids.pruned_networks.PrunedNetworks",
+    "statmech_attn.bpkr.grids.pruned_networks.prune_networks",
     "statmech_attn.bpkr.problem.Problem.posterior",
     "statmech_attn.bpkr.heads.scores.score",
     "statmech_attn.bpkr.grids.selection.model_selection",

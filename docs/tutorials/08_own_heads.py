@@ -188,7 +188,7 @@ axis.legend()
 plt.show()
 
 # %%
-# ``bpkr.PrunedNetworks`` does the same with errors, also for networks of one's own,
+# ``bpkr.prune_networks`` does the same with errors, also for networks of one's own,
 # and a study from a file of arrays: ``statmech-attn new pruning --task arrays``.
 # ``statmech-attn score FILE.npz`` gives the scores of any trained model.
 #

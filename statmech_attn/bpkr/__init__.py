@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     )
     from statmech_attn.bpkr.grids.points import Grid as Grid, TaskPoints as TaskPoints
     from statmech_attn.bpkr.grids.pruned_networks import (
-        PrunedNetworks as PrunedNetworks,
+        prune_networks as prune_networks,
     )
     from statmech_attn.bpkr.grids.saddle_points import SaddlePoints as SaddlePoints
     from statmech_attn.bpkr.grids.selection import (

@@ -407,8 +407,8 @@ TABLE = {
             "keeps_blocks": True,
         },
     ),
-    "PrunedNetworks": lambda: (
-        bpkr.PrunedNetworks,
+    "prune_networks": lambda: (
+        bpkr.prune_networks,
         {"key": KEY, "task": task(), "width": 9, "temperature": 0.1},
         {
             "key": OTHER,

@@ -15,7 +15,7 @@ pruned as the first heads of their layers.
 
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.theory.predictor import head_scores
 from statmech_attn.bpkr.theory.solution import Solution
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.scan import Arrays, Contents, FAILURE, lacking, Points, Tick
+from statmech_attn.scan import Arrays, Contents, FAILURE, lacking, over, Scan
 from statmech_attn.statistics import mean_of_known, paired_error, share_error
 
 
@@ -111,7 +111,18 @@ class Network(NamedTuple):
     parts: Callable[[Any], Float[Array, "Q Pi"]]
 
 
-class PrunedNetworks(Points):
+def prune_networks(
+    key: Key[Array, ""],
+    task: Learning | Callable[[int], Learning],
+    weights: Sequence[Weights] | None = None,
+    *,
+    width: float,
+    temperature: float,
+    sets: Sequence[str] = ("test",),
+    random_orders: int = 20,
+    exact: Mapping[str, Any] | None = None,
+    about: Mapping[str, Any] = {},
+) -> Scan:
     """Scores of the heads of networks, and what each loses without them.
 
     Args:
@@ -127,6 +138,9 @@ class PrunedNetworks(Points):
         exact: options of `Problem.posterior`; None: no scores by the exact law.
         about: attributes of the file.
 
+    Returns:
+        The points, a network each, of a file of the kind pruning.
+
     Raises:
         ValueError: networks that differ in their heads, or whose examples are drawn
             though they have no weights; no exact law of the width, or no numpyro.
@@ -141,138 +155,124 @@ class PrunedNetworks(Points):
         >>> task = Learning(*train, *test, heads=(2, 2))
         >>> networks = [draw_weights(k, n_inputs=3, heads=(2, 2), width=9)
         ...             for k in keys[1:]]
-        >>> pruned = PrunedNetworks(keys[0], task, networks, width=9, temperature=0.1)
+        >>> pruned = prune_networks(keys[0], task, networks, width=9, temperature=0.1)
         >>> pruned.compute().accuracy_drop.sizes
         Frozen({'restart': 2, 'attention_head': 4, 'test_set': 1})
     """
-
-    title = "pruning"
-    variables = VARIABLES
-    alone = True
-    empty: Mapping[str, int] = {"result": -1}
-
-    def __init__(
-        self,
-        key: Key[Array, ""],
-        task: Learning | Callable[[int], Learning],
-        weights: Sequence[Weights] | None = None,
-        *,
-        width: float,
-        temperature: float,
-        sets: Sequence[str] = ("test",),
-        random_orders: int = 20,
-        exact: Mapping[str, Any] | None = None,
-        about: Mapping[str, Any] = {},
-    ):
-        self.key, self.task, self.weights = key, task, weights
-        self.width, self.temperature = width, temperature
-        self.random_orders, self.exact = random_orders, exact
-        self.heads, self.skip = _heads(task, weights)
-        self.branches = prior.branches(self.heads, self.skip)
-        self.names = head_names(self.heads, self.skip)
-        self.sets, self.about = list(sets), {"kind": self.title, **about}
-        if isinstance(task, Learning):
-            self.sets = list(task.sets) or self.sets
-            self.names = list(task.names) or self.names
-            self.about = {"kind": self.title, "task": task.described, **about}
-        self.axes = {"restart": np.arange(1 if weights is None else len(weights))}
-        if exact is not None:
-            check_exact_law(width, temperature, self.heads)
-
-    def row(self, number: int, tick: Tick, folder: Path | None) -> dict[str, Any]:
-        task = self.task if isinstance(self.task, Learning) else self.task(number)
-        key = lambda purpose: rng.key_for(self.key, purpose, number)
-        problem = task.posed(width=self.width, temperature=self.temperature)
-        saddle = problem.solve()
-        row = {"U_1": np.asarray(saddle.U[0]), "result": np.int8(saddle.result)}
-        row |= self._exact_law(problem, key(EXACT_LAW))
-        network = self._network(number, task, saddle)
-        scores = np.stack(
-            [
-                self._scored(row["U_1"]),
-                self._scored(row["U_1_exact"]),
-                network.trained,
-                network.magnitude,
-                np.full(sum(self.branches), np.nan),
-            ]
-        )
-        orders = pruning.random_orders(
-            key(RANDOM_ORDERS), self.branches, self.random_orders
-        )
-        lost = [
-            without_heads(
-                np.asarray(network.parts(xi)),
-                np.asarray(y),
-                self.heads,
-                scores,
-                orders,
-                self.skip,
-            )
-            for xi, y in task.tests
-        ]
-        row |= {name: np.stack([s[name] for s in lost], -1) for name in lost[0]}
-        floors = np.concatenate(saddle.head_floors())
-        return row | {"pruning_score": scores, "head_score_floor": floors}
-
-    def _network(self, number: int, task: Learning, saddle: Solution) -> Network:
-        """What is pruned of a point; `ValueError` without a saddle point for a mean."""
-        if self.weights is None:
-            theory = saddle.problem.theory(saddle)
-            parts = lambda xi: pruning.mean_contributions(theory, xi)
-            sizes = pruning.contribution_sizes(parts(task.xi), self.heads, self.skip)
-            return Network(np.full(len(sizes), np.nan), sizes, parts)
-        weights = self.weights[number]
-        return Network(
-            self._scored(order_parameters(weights)[0][0]),
-            pruning.head_magnitudes(weights),
-            lambda xi: pruning.contributions(weights, xi),
-        )
-
-    def _scored(self, U) -> np.ndarray:
-        """Scores of all heads in a U_1; NaN where it is not known."""
-        return np.concatenate(head_scores(U, self.branches))
-
-    def _exact_law(self, problem: Problem, key) -> dict[str, Any]:
-        """Mean and diagnostics of U_1 under the exact law; NaN where it is off."""
-        names = ["U_1_exact", *(f"U_1_exact_{part}" for part in OF_DRAWS)]
-        if self.exact is None:
-            paths = problem.xi.shape[2]
-            unknown = dict.fromkeys(names, np.full((paths, paths), np.nan))
-            return unknown | {"divergences": np.nan}
-        posterior = problem.posterior(key, **self.exact)
-        of_draws = posterior.summary[0]
-        values = [of_draws.mean, *(getattr(of_draws, part) for part in OF_DRAWS)]
-        row = dict(zip(names, values, strict=True))
-        return row | {"divergences": float(posterior.divergences)}
-
-    def not_finite(self, arrays: Arrays) -> np.ndarray:
-        """Converged without numbers; `result` says why another has none."""
-        lost = lacking(arrays, "accuracy_sets")
-        return lost | (lacking(arrays, "U_1") & (arrays["result"] == 0))
-
-    def derived(self, columns: Contents) -> Contents:
-        """The mean correlation of the networks, and the layer of every head."""
-        layers = [layer + 1 for layer, _ in pruning.heads_in_order(self.branches)]
-        columns["head_layer"] = ("attention_head",), layers
-        correlation = mean_of_known(columns["rank_correlation"][1])
-        for ending, value in zip(("", "_stderr"), correlation, strict=True):
-            dims = ("order", "test_set")
-            columns[f"rank_correlation_mean{ending}"] = dims, value
-        return columns
-
-    def attributes(self) -> Mapping[str, Any]:
-        return self.about
-
-    def coordinates(self) -> dict[str, Any]:
-        paths = path_names(self.heads, self.skip)
-        return {
-            "order": list(ORDERS),
-            "attention_head": self.names,
-            "n_pruned": np.arange(sum(self.branches) - len(self.heads) + 1),
-            "test_set": self.sets,
+    heads, skip = _heads(task, weights)
+    branches, paths = prior.branches(heads, skip), path_names(heads, skip)
+    names = head_names(heads, skip)
+    if isinstance(task, Learning):
+        sets, names = list(task.sets) or sets, list(task.names) or names
+        about = {"task": task.described, **about}
+    if exact is not None:
+        check_exact_law(width, temperature, heads)
+    posed = {"width": width, "temperature": temperature}
+    how = {"posed": posed, "random_orders": random_orders, "exact": exact}
+    return over(
+        partial(_row, key=key, task=task, weights=weights, **how),
+        {"restart": np.arange(1 if weights is None else len(weights))},
+        variables=VARIABLES,
+        numbers=_lost,
+        derive=partial(_of_all, branches),
+        coordinates={
+            "order": ORDERS,
+            "attention_head": names,
+            "n_pruned": np.arange(sum(branches) - len(heads) + 1),
+            "test_set": list(sets),
             "path_1": paths,
             "path_1_pair": paths,
-        }
+        },
+        kind="pruning",
+        about=about,
+        alone=True,
+        empty={"result": -1},
+    )
+
+
+def _row(
+    _: Mapping[str, Any],
+    number: int,
+    key: Key[Array, ""],
+    task: Learning | Callable[[int], Learning],
+    weights: Sequence[Weights] | None,
+    posed: Mapping[str, float],
+    random_orders: int,
+    exact: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    task = task if isinstance(task, Learning) else task(number)
+    of_purpose = lambda purpose: rng.key_for(key, purpose, number)
+    problem = task.posed(**posed)
+    saddle = problem.solve()
+    row = {"U_1": np.asarray(saddle.U[0]), "result": np.int8(saddle.result)}
+    row |= _exact_law(problem, of_purpose(EXACT_LAW), exact)
+    own = None if weights is None else weights[number]
+    network = _network(own, task, saddle)
+    scored = lambda U: np.concatenate(head_scores(U, task.branches))
+    known = network.trained, network.magnitude, np.full(sum(task.branches), np.nan)
+    scores = np.stack([scored(row["U_1"]), scored(row["U_1_exact"]), *known])
+    orders = pruning.random_orders(
+        of_purpose(RANDOM_ORDERS), task.branches, random_orders
+    )
+    lost = [
+        without_heads(
+            np.asarray(network.parts(xi)),
+            np.asarray(y),
+            task.heads,
+            scores,
+            orders,
+            task.skips,
+        )
+        for xi, y in task.tests
+    ]
+    row |= {name: np.stack([s[name] for s in lost], -1) for name in lost[0]}
+    floors = np.concatenate(saddle.head_floors())
+    return row | {"pruning_score": scores, "head_score_floor": floors}
+
+
+def _network(weights: Weights | None, task: Learning, saddle: Solution) -> Network:
+    """What is pruned of a point; `ValueError` without a saddle point for a mean."""
+    if weights is None:
+        theory = saddle.problem.theory(saddle)
+        parts = lambda xi: pruning.mean_contributions(theory, xi)
+        sizes = pruning.contribution_sizes(parts(task.xi), task.heads, task.skips)
+        return Network(np.full(len(sizes), np.nan), sizes, parts)
+    U = order_parameters(weights)[0][0]
+    return Network(
+        np.concatenate(head_scores(U, task.branches)),
+        pruning.head_magnitudes(weights),
+        lambda xi: pruning.contributions(weights, xi),
+    )
+
+
+def _exact_law(problem: Problem, key, exact: Mapping[str, Any] | None) -> dict:
+    """Mean and diagnostics of U_1 under the exact law; NaN where it is off."""
+    names = ["U_1_exact", *(f"U_1_exact_{part}" for part in OF_DRAWS)]
+    if exact is None:
+        paths = problem.xi.shape[2]
+        unknown = dict.fromkeys(names, np.full((paths, paths), np.nan))
+        return unknown | {"divergences": np.nan}
+    posterior = problem.posterior(key, **exact)
+    of_draws = posterior.summary[0]
+    values = [of_draws.mean, *(getattr(of_draws, part) for part in OF_DRAWS)]
+    row = dict(zip(names, values, strict=True))
+    return row | {"divergences": float(posterior.divergences)}
+
+
+def _lost(arrays: Arrays) -> np.ndarray:
+    """Converged without numbers; `result` says why another has none."""
+    lost = lacking(arrays, "accuracy_sets")
+    return lost | (lacking(arrays, "U_1") & (arrays["result"] == 0))
+
+
+def _of_all(branches: Sequence[int], columns: Contents) -> Contents:
+    """The mean correlation of the networks, and the layer of every head."""
+    layers = [layer + 1 for layer, _ in pruning.heads_in_order(branches)]
+    columns["head_layer"] = ("attention_head",), layers
+    correlation = mean_of_known(columns["rank_correlation"][1])
+    for ending, value in zip(("", "_stderr"), correlation, strict=True):
+        columns[f"rank_correlation_mean{ending}"] = ("order", "test_set"), value
+    return columns
 
 
 def check_exact_law(width: float, temperature: float, heads: Sequence[int]) -> None:

@@ -10,7 +10,7 @@ import xarray as xr
 
 from statmech_attn import bpkr, storage
 from statmech_attn.batches import rng
-from statmech_attn.bpkr import Learning, PrunedNetworks, pruning
+from statmech_attn.bpkr import Learning, prune_networks, pruning
 from statmech_attn.bpkr.grids.pruned_networks import (
     ORDERS,
     RANDOM_ORDERS,
@@ -76,7 +76,7 @@ def attended(y):
 @pytest.fixture(scope="module")
 def pruned(attended):
     weights = [weights for weights, _ in NETWORKS]
-    return PrunedNetworks(KEYS[4], attended, weights, **POSTERIOR, random_orders=3)
+    return prune_networks(KEYS[4], attended, weights, **POSTERIOR, random_orders=3)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_a_file_holds_what_is_computed_and_is_of_these_networks_alone(
     pruned.run(path)
     assert path.read_bytes() == before
     weights = [weights for weights, _ in NETWORKS[::-1]]
-    others = PrunedNetworks(KEYS[4], attended, weights, **POSTERIOR, random_orders=3)
+    others = prune_networks(KEYS[4], attended, weights, **POSTERIOR, random_orders=3)
     with pytest.raises(storage.StorageError):
         others.run(path)
 
@@ -145,7 +145,7 @@ def test_without_weights_the_mean_over_the_posterior_is_pruned(attended):
     sets = {"near": (task.xi_test, task.Y_test), "same": task.data}
     names = ("skip", "a", "b", "other", "c", "d")
     task = task._replace(sets=sets, names=names, description='{"name": "mine"}')
-    dataset = PrunedNetworks(KEYS[4], task, **POSTERIOR, random_orders=2).compute()
+    dataset = prune_networks(KEYS[4], task, **POSTERIOR, random_orders=2).compute()
     theory = task.posed(**POSTERIOR).theory(task.posed(**POSTERIOR).solve())
     expected = [bpkr.accuracy(theory.mean(xi), labels) for xi, labels in task.tests]
     np.testing.assert_array_equal(dataset.accuracy_sets, [expected])
@@ -163,7 +163,7 @@ def test_impossible_networks_are_refused(attended, monkeypatch):
         (attended, [whole], 9.5, "width must be whole in the exact law"),
     ):
         with pytest.raises(ValueError, match=message):
-            PrunedNetworks(
+            prune_networks(
                 KEYS[4], task, weights, width=width, temperature=0.1, exact={}
             )
 
