@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -31,9 +31,20 @@ Columns = Mapping[Variable, np.ndarray]
 ASKED = "number", "tick", "folder"  # what a function may ask for by keyword
 
 
+@runtime_checkable
+class PointList(Protocol):
+    """Points that are no product, such as those of a `dynamics.point_list`."""
+
+    @property
+    def scanned(self) -> Mapping[str, np.ndarray]: ...
+
+    @property
+    def fixed(self) -> Mapping[str, float]: ...
+
+
 def over(
     function: Callable[..., Any],
-    grid: Mapping[str, Any] | Any,
+    grid: Mapping[str, Any] | PointList,
     *,
     variables: Iterable[Variable] = (),
     keep: Collection[str] | None = None,
@@ -92,7 +103,7 @@ def over(
     self = Scan()
     labels, listed = getattr(grid, "labels", ()), getattr(grid, "columns", {})
     if not isinstance(grid, Mapping):
-        grid = grid.scanned | grid.fixed
+        grid = {**grid.scanned, **grid.fixed}
     self.axes = {name: _values(name, x) for name, x in grid.items()}
     self.single = tuple(name for name, x in grid.items() if np.ndim(x) == 0)
     self.listed = {name: np.asarray(x) for name, x in listed.items()}
@@ -126,6 +137,11 @@ class Scan(Points):
     """What `over` makes; see there.
 
     What results say of their numbers is kept of the first one that this process has.
+
+    Attributes:
+        function, given: of a point, and keywords that it has at every point.
+        listed: parameters of a list of points by name.
+        table, numbers, keep, given_coordinates, derive, about: arguments of `over`.
     """
 
     function: Callable[..., Any]

@@ -8,8 +8,6 @@ import jax
 import numpy as np
 
 from statmech_attn import dmft
-from statmech_attn.dmft.noise.fluctuations import OBSERVABLES
-from statmech_attn.dmft.noise.response import check_names
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import FAILURE, over, Scan
 from statmech_attn.studies.network import models
@@ -25,7 +23,7 @@ VARIABLES = Variables(
     Variable("period", "beta", "period of the orbit", "token", "p"),
     Variable("multiplier", "beta", "largest modulus of a multiplier", "1", "|μ|"),
     Variable("frequency", "frequency", "angular frequency", "rad / token", "ω"),
-    Variable("observable", "observable", "observable", "1", flags=OBSERVABLES),
+    Variable("observable", "observable", "observable", "1", flags=dmft.OBSERVABLES),
     Variable("pattern", "pattern", "pattern", "1", "a"),
     FAILURE,
     dmft.PARAMETERS,
@@ -37,7 +35,6 @@ def work(study: ResponseStudy) -> Scan:
     model, run = models.model(study.network), study.run
     axes = models.only_beta(models.axes(study.parameters, model.file), "response")
     net, frequencies = model.net, models.numbers(run.frequencies)
-    check_names(net, run.field, run.pattern, OBSERVABLES)
     how = run.model_dump(include={"field", "pattern", "transient", "longest"})
     respond = partial(dmft.response, net, frequencies=frequencies, **how)
     return over(
@@ -47,7 +44,7 @@ def work(study: ResponseStudy) -> Scan:
         numbers=["spectrum"],
         coordinates={
             "frequency": np.asarray(frequencies, float),
-            "observable": np.arange(len(OBSERVABLES), dtype=np.int8),
+            "observable": np.arange(len(dmft.OBSERVABLES), dtype=np.int8),
             "pattern": np.arange(1, net.n_patterns + 1),
         },
         kind="response",
