@@ -88,6 +88,7 @@ def over(
     Raises:
         ValueError: a parameter without values, with one twice or with more than one
             dimension.
+        TypeError: in a run, the function returns something else.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -171,8 +172,16 @@ class Scan(Points):
         asked = {"number": number, "tick": tick, "folder": folder}
         asked = {name: asked[name] for name in self._asked}
         result = self.function(self.parameters(number), **self.given, **asked)
-        if isinstance(result, Mapping):
+        of_table = isinstance(result, Mapping)
+        place, end = self.table.place, len(self.table.rows)
+        if of_table and (self.derive or all(place(name) < end for name in result)):
             return result
+        if not hasattr(result, "_shown"):
+            got = f"{[*result]}" if of_table else type(result).__name__
+            raise TypeError(
+                "function must return a result of the package, or a dictionary of "
+                f"what variables label; got {got}."
+            )
         rows, declared = {}, {}
         for row, x in presentation.columns(result, self.keep):
             alone = row._replace(dims=row.dims.removeprefix("batch").strip())
@@ -229,11 +238,14 @@ class Scan(Points):
 
     def assemble(self, results: Results) -> Assembled:
         """A point is computed again if another process had all that have numbers."""
-        if not {*results.names()} <= {row.name for row in self.variables}:
+        try:
+            dataset = super().assemble(results).dataset
+        except KeyError:  # no label
             first = int(np.flatnonzero(results.failure() == COMPUTED)[0])
             places = np.full(self.batch, first) if self.batch > 1 else first
             self.row(places, lambda _: None, None)
-        dataset, table = super().assemble(results).dataset, self.variables
+            dataset = super().assemble(results).dataset
+        table = self.variables
         lists = {
             name: (("index",), values, table.attributes(name))
             for name, values in self.listed.items()

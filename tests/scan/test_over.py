@@ -153,6 +153,20 @@ def test_a_dictionary_of_numbers_is_labelled_by_a_table():
     assert numbers.failure_reasons == ["two has none. (1 points)"]
 
 
+@pytest.mark.parametrize("result", [1.0, {"cube": 1.0}])
+def test_what_nobody_labels_is_refused_in_one_line(result):
+    words = r"^function must return a result .*; got (float|\['cube'\])\.$"
+    with pytest.raises(TypeError, match=words):
+        of_numbers(lambda p: result).compute()
+
+
+def test_every_point_is_computed_once():
+    numbers, error = [], Variable("y", "", "y", parts="_error")
+    function = lambda p, number: numbers.append(number) or {"y": 1.0, "y_error": 0.1}
+    scan.over(function, {"x": [1.0, 2.0, 3.0]}, variables=[error]).compute()
+    assert sorted(numbers) == [0, 1, 2]
+
+
 def test_a_batch_has_the_numbers_of_its_points():
     spectrum = jax.vmap(lambda p: lyapunov_spectrum(henon, STATE, p, **WINDOW))
     grid = {"a": [1.0, 1.2, 1.4], "b": 0.3}
