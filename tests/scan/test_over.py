@@ -198,3 +198,23 @@ def test_another_function_is_refused_in_one_line(tmp_path):
         of_numbers(lambda p: {**squares(p), "square": 0.0}).run(path)
     with pytest.raises(storage.StorageError, match=r"^[^\n]*given.number: [^\n]*$"):
         of_numbers(jax.tree_util.Partial(squares, number=1)).run(path)
+
+
+def test_a_run_that_was_broken_off_goes_on(tmp_path):
+    """Points of whole chunks are not computed again."""
+
+    def square(p, number):
+        with (tmp_path / f"{number}").open("a") as calls:
+            calls.write(".")
+        if number == 2 and (tmp_path / "2").read_text() == ".":
+            raise KeyboardInterrupt
+        return {"square": p["x"] ** 2}
+
+    table, path = LABELS[:1], tmp_path / "squares.h5"
+    begin = lambda: scan.over(square, {"x": [1.0, 2.0, 3.0]}, variables=table).run(
+        path, points_per_chunk=1, engine=local.engine(1)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+    assert not path.exists() and begin().square.values.tolist() == [1.0, 4.0, 9.0]
+    assert [(tmp_path / f"{n}").read_text() for n in range(3)] == [".", ".", ".."]
