@@ -204,9 +204,9 @@ class Rows(Generic[Row]):
         except BaseException as error:  # sys.exit too
             self._refuse(entry, _brief(error), error)
         if not isinstance(row, self._type) or row.name != entry.name:
+            kind = self._type.__name__
             self._refuse(
-                entry,
-                f"{entry.value} is no {self._type.__name__} of the name {entry.name!r}",
+                entry, f"{entry.value} is no {kind} of the name {entry.name!r}"
             )
         return row
 
@@ -245,12 +245,8 @@ def owner(module: str) -> str:
 
 
 def _distribution(entry: importlib.metadata.EntryPoint) -> str:
-    distribution = entry.dist
-    return (
-        f"{distribution.name} {distribution.version}"
-        if distribution
-        else "an unknown distribution"
-    )
+    known = entry.dist
+    return f"{known.name} {known.version}" if known else "an unknown distribution"
 
 
 def _brief(error: BaseException) -> str:
@@ -327,41 +323,32 @@ TASKS = Rows(
         }
     ),
 )
+_SAMPLES = "statmech_attn.montecarlo.posterior_samples"
 SAMPLERS = Rows(
     "sampler",
     "statmech_attn.samplers",
     SamplerKind,
     _by_name(
         SamplerKind("order-parameter", "", adapts=True, momenta=True),
-        SamplerKind(
-            "weights",
-            "statmech_attn.montecarlo.posterior_samples.nuts:nuts",
-            adapts=True,
-            momenta=True,
-        ),
-        SamplerKind(
-            "langevin", "statmech_attn.montecarlo.posterior_samples.langevin:langevin"
-        ),
+        SamplerKind("weights", f"{_SAMPLES}.nuts:nuts", adapts=True, momenta=True),
+        SamplerKind("langevin", f"{_SAMPLES}.langevin:langevin"),
     ),
 )
 
-_PATTERNS = "statmech_attn.dmft.patterns"
+
+def _generator(name: str, *sizes: str) -> GeneratorKind:
+    place = f"statmech_attn.dmft.patterns:{name.replace('-', '_')}"
+    return GeneratorKind(name, place, sizes)
+
+
 GENERATORS = Rows(
     "generator",
     "statmech_attn.generators",
     GeneratorKind,
     _by_name(
-        GeneratorKind(
-            "random-segments",
-            f"{_PATTERNS}:random_segments",
-            ("n_patterns", "n_segments", "n_bits"),
-        ),
-        GeneratorKind(
-            "random-independent",
-            f"{_PATTERNS}:random_independent",
-            ("n_patterns", "n_sites", "n_bits"),
-        ),
-        GeneratorKind("cycle", f"{_PATTERNS}:cycle", ("n_patterns", "n_bits")),
+        _generator("random-segments", "n_patterns", "n_segments", "n_bits"),
+        _generator("random-independent", "n_patterns", "n_sites", "n_bits"),
+        _generator("cycle", "n_patterns", "n_bits"),
     ),
 )
 

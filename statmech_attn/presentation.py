@@ -99,18 +99,15 @@ def to_dataset(self: Any) -> "xr.Dataset":
 def columns(
     self: Any, keep: Collection[str] | None = None
 ) -> Iterator[tuple[Variable, np.ndarray]]:
-    """Numbers of a result with their labels, real ones alone; axes of a batch first.
-
-    `keep` names rows that are wanted, beside those of the values along a dimension.
-    """
+    """Numbers of a result with their labels, or of the rows named and of dimensions."""
     known = lambda row: keep is None or row.name in keep or row.name == row.dims
     for row, values, errors in _rows(self, filter(known, self._shown)):
         label = row.in_steps(getattr(self, "unit", STEP))
-        labels = label, label.ended(row.part_of_error)
-        for part, numbers in zip(labels, (values, errors)):
+        error = label.ended(row.part_of_error)
+        for part, numbers in ((label, values), (error, errors)):
             for ending, real in _real(numbers):
-                name, symbol = part.name + ending, part.symbol or part.name
-                dims = " ".join(_dims(row, real))
+                name, dims = part.name + ending, " ".join(_dims(row, real))
+                symbol = part.symbol or part.name
                 yield part._replace(name=name, dims=dims, symbol=symbol), real
 
 
