@@ -38,6 +38,12 @@ from statmech_attn.dynamics.exponents import cycles
 from statmech_attn.dynamics.exponents.finite_exponents import finite_exponents
 from statmech_attn.dynamics.exponents.frames import start_frame
 from statmech_attn.dynamics.exponents.lyapunov import frame_size
+from statmech_attn.dynamics.maps.orbit_equations import (
+    eliminate,
+    newton,
+    OnOrbit,
+    restore,
+)
 from statmech_attn.dynamics.maps.orbits import orbit
 from statmech_attn.dynamics.maps.systems import as_system, System, TangentSystem
 from statmech_attn.dynamics.maps.tracing import untraced
@@ -589,19 +595,14 @@ def _flow(map, state, size, p, shortest, starts, signs, *, longest):
         left, _, right = jnp.linalg.svd(chosen)
         turn = left @ right
 
-        def goes_on(carry):
-            _, change, steps = carry
-            return (change > SAME) & (steps < FLOW_STEPS)
-
-        def go(carry):
-            x, _, steps = carry
+        def improve(x):
             gap, jacobian = image(x)
             length = jnp.linalg.norm(gap)
             slope = jacobian - jnp.eye(x.size) + length / shortest * turn
             step = jnp.linalg.solve(slope, gap)
-            return x - size * step, jnp.linalg.norm(step), steps + 1
+            return x - size * step, jnp.linalg.norm(step)
 
-        x, change, _ = jax.lax.while_loop(goes_on, go, (x, jnp.inf, jnp.asarray(0)))
+        x, change, _ = newton(improve, x, SAME, FLOW_STEPS)
         return _piece(map, state, jnp.where(change <= SAME, x, jnp.nan), longest)
 
     return jax.vmap(one)(starts, signs)
@@ -627,20 +628,13 @@ def _newton(map, state, size, p, pieces):
         after = jnp.arange(len(points)) + 1
         after = jnp.where(after < p, after, 0)
 
-        def goes_on(carry):
-            _, change, steps = carry
-            return (change > CLOSED) & (steps < NEWTON_STEPS)
-
-        def go(carry):
-            points, _, steps = carry
+        def improve(points):
             images, jacobians = jax.vmap(step_of)(points)
             step = _closing(jacobians, points[after] - images, p)
             change = jnp.max(jnp.abs(step / size))
-            step = step * jnp.minimum(1, LONGEST / change)
-            return points + step, change, steps + 1
+            return points + step * jnp.minimum(1, LONGEST / change), change
 
-        first = (points, jnp.inf, jnp.asarray(0))
-        points, change, _ = jax.lax.while_loop(goes_on, go, first)
+        points, change, _ = newton(improve, points, CLOSED, NEWTON_STEPS)
         bounded = jnp.isfinite(points).all()
         return jnp.where(bounded, points, jnp.nan), change
 
@@ -648,86 +642,10 @@ def _newton(map, state, size, p, pieces):
 
 
 def _closing(jacobians, gaps, p):
-    """The steps s with J_t s_t - s_{t+1} = gap_t and s_p = s_0; zero after p.
-
-    A s_0 + B s_t = c goes from point to point; what is eliminated comes back.
-    """
-    d = gaps.shape[1]
-    unit, zero = jnp.eye(d), jnp.zeros((d, d))
-
-    def forwards(carry, at_t):
-        first, last, right = carry
-        t, jacobian, gap = at_t
-        above = jnp.hstack([last, first, zero, right[:, None]])
-        below = jnp.hstack([jacobian, zero, -unit, gap[:, None]])
-        rows = jax.lax.fori_loop(0, d, _reflect, jnp.vstack([above, below]))
-        triangle, firsts, lasts, rights = jnp.split(rows, (d, 2 * d, 3 * d), axis=1)
-        rights = rights[:, 0]
-        after = firsts[d:], lasts[d:], rights[d:]
-        carry = jax.tree.map(lambda x, y: jnp.where(t < p, x, y), after, carry)
-        return carry, (triangle[:d], firsts[:d], lasts[:d], rights[:d])
-
-    at_first = jacobians[0], -unit, gaps[0]
-    t = jnp.arange(1, len(gaps))
-    (first, last, right), rows = jax.lax.scan(
-        forwards, at_first, (t, jacobians[1:], gaps[1:])
-    )
-    at_start = jnp.linalg.solve(first + last, right)
-
-    def backwards(later, at_t):
-        t, (triangle, first, last, right) = at_t
-        step = jax.scipy.linalg.solve_triangular(
-            triangle, right - first @ at_start - last @ later
-        )
-        later = jnp.where(t < p, step, at_start)
-        return later, jnp.where(t < p, step, 0.0)
-
-    steps = jax.lax.scan(backwards, at_start, (t, rows), reverse=True)[1]
-    return jnp.concatenate([at_start[None], steps])
-
-
-def _reflect(column, rows):
-    """Householder's reflection that ends a column of some rows at its diagonal."""
-    index = jnp.arange(len(rows))
-    across = jnp.where(index < column, 0, rows[:, column])
-    size = jnp.linalg.norm(across)
-    ahead = jnp.where(across[column] < 0, -size, size)
-    across = across + jnp.where(index == column, ahead, 0)
-    square = across @ across
-    along = across @ rows * 2 / jnp.where(square > 0, square, 1)
-    return rows - jnp.outer(across, along)
-
-
-class _OnCycle(TangentSystem):
-    """A map on the points of a closed orbit: a state is a number of one and the point.
-
-    Rounding does not lead away from it.
-    """
-
-    map: TangentSystem
-    state: PyTree
-    points: Float[Array, "p d"]
-    period: Int[Array, ""]
-
-    def lift(self, state):
-        return state
-
-    def lower(self, lifted):
-        return lifted
-
-    def step(self, state):
-        t = (state[0] + 1) % self.period
-        return t, self.points[t]
-
-    def vector(self, state):
-        return state[1]
-
-    def at(self, state, vector):
-        return state[0], vector
-
-    def push(self, lifted, frame):
-        at_point = self.map.lift(self.map.at(self.state, lifted[1]))
-        return self.step(lifted), self.map.push(at_point, frame)[1]
+    """The steps s with J_t s_t - s_{t+1} = gap_t and s_p = s_0; zero after p."""
+    (first, last, right), taken = eliminate(jacobians, gaps[..., None], p)
+    start = jnp.linalg.solve(first + last, right[:, 0])
+    return restore(taken, start, start, jnp.ones(1))
 
 
 @eqx.filter_jit
@@ -735,7 +653,7 @@ def _go_round(map, state, kicks, points, lengths, vectors, frames, steps):
     """Frames that went round cycles."""
 
     def one(points, period, vector, frame, steps):
-        on_cycle = _OnCycle(map, state, points, period)
+        on_cycle = OnOrbit(map, state, points, period)
         start = (jnp.asarray(0), vector)
         return cycles.go_round(on_cycle, start, vector, frame, kicks, steps)
 

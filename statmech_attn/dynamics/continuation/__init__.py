@@ -7,7 +7,6 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.dynamics.continuation.arclength import (
-        correct as correct,
         Curve as Curve,
         follow as follow,
         Point as Point,
@@ -49,16 +48,11 @@ if TYPE_CHECKING:
         follow_cycle as follow_cycle,
         Solution as Solution,
     )
+    from statmech_attn.dynamics.continuation.correction import correct as correct
     from statmech_attn.dynamics.continuation.cycles import (
         Cycle as Cycle,
         find_cycle as find_cycle,
-    )
-    from statmech_attn.dynamics.continuation.long_cycles import (
-        find_long_cycle as find_long_cycle,
-        follow_long_cycle as follow_long_cycle,
-        LongBranch as LongBranch,
-        LongCycle as LongCycle,
-        LongSpecial as LongSpecial,
+        Logarithms as Logarithms,
     )
     from statmech_attn.dynamics.continuation.normal_forms import (
         normal_form as normal_form,
@@ -90,10 +84,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dynamics.continuation.two_parameters.extended_systems import (
         CRITICAL as CRITICAL,
-    )
-    from statmech_attn.dynamics.continuation.two_parameters.long_curves import (
-        long_critical_curve as long_critical_curve,
-        LongCriticalCurve as LongCriticalCurve,
     )
     from statmech_attn.dynamics.options import Settings as Settings
 

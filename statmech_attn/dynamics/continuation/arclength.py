@@ -17,23 +17,30 @@ Lengths are Euclidean in u divided by `scales`.
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, Float
+from scipy.optimize import brentq
 
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.continuation.augmented_systems import BRANCHING, locate
+from statmech_attn.dynamics.continuation.correction import (
+    correct,
+    Correction,
+    dense,
+    Linear,
+    Scaled,
+)
 from statmech_attn.dynamics.continuation.results import (
     CLOSED,
     CONVERGED,
     DIVERGED,
     LEFT_RANGE,
     MAX_POINTS,
-    NOT_A_NUMBER,
     NOT_CONVERGED,
     NOT_DIFFERENTIABLE,
     RESULTS,
@@ -49,6 +56,7 @@ SMALL = 1e-4  # of the largest step
 ALMOST = 0.05  # by how much of a step a located point may lie beyond its ends
 AWAY = 2.0  # and by how many steps off its chord
 NEAR_START = 0.05  # of a step: distance at which a curve has come back to its start
+CLOSE_IN = 1e-13  # of a step, tolerance of the place where a function is zero
 GROWTH = 1.5
 EASY = 3  # Newton iterations of a step after which the next may be longer
 
@@ -71,109 +79,17 @@ class Point(eqx.Module):
     iterations: int
 
 
-class Correction(eqx.Module):
-    """What Newton on a bordered system found; `code` indexes `RESULTS`."""
-
-    u: Float[Array, " n+1"]
-    tangent: Float[Array, " n+1"]
-    jacobian: Float[Array, "n n+1"]
-    size: Float[Array, ""]
-    iterations: Int[Array, ""]
-    code: Int[Array, ""]
-
-
-class Scaled(eqx.Module):
-    """A residual of u / scales."""
-
-    residual: Callable
-    scales: Float[Array, " n+1"]
-
-    def __call__(self, w):
-        return self.residual(self.scales * w)
-
-
-@eqx.filter_jit
-def correct(
-    residual: Callable,
-    guess: Float[Array, " n+1"],
-    row: Float[Array, " n+1"],
-    tolerance: Float[ArrayLike, ""],
-    max_iterations: Int[ArrayLike, ""],
-) -> Correction:
-    """Solve residual(u) = 0 in the plane row . (u - guess) = 0 by Newton's method.
-
-    The unit tangent points along `row`.
-
-    Args:
-        residual: residual of the cycle.
-        guess: point to begin from.
-        row: last row of the system: the direction that is held.
-        tolerance: of the residual.
-        max_iterations: largest number of Newton steps.
-
-    Returns:
-        `Correction`: the point, its tangent and Jacobian, and how the iteration ended.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> circle = lambda u: jnp.array([u @ u - 1])
-        >>> guess, row = jnp.array([1.1, 0.0]), jnp.array([0.0, 1.0])
-        >>> point = correct(circle, guess, row, 1e-12, 20)
-        >>> point.u.tolist()
-        [1.0, 0.0]
-    """
-
-    def linearised(u):
-        jacobian = jax.jacfwd(residual)(u)
-        return residual(u), jacobian, jnp.concatenate([jacobian, row[None]])
-
-    def improve(carry):
-        u, _, iterations, _ = carry
-        value, _, matrix = linearised(u)
-        step = jnp.linalg.solve(matrix, jnp.append(value, row @ (u - guess)))
-        sound = jnp.all(jnp.isfinite(step))
-        size = jnp.linalg.norm(step) / (1 + jnp.linalg.norm(u))
-        return jnp.where(sound, u - step, u), size, iterations + 1, sound
-
-    def unfinished(carry):
-        _, size, iterations, sound = carry
-        return sound & (size > tolerance) & (iterations < max_iterations)
-
-    start = (guess, jnp.array(jnp.inf), jnp.array(0), jnp.array(True))
-    u, size, iterations, sound = jax.lax.while_loop(unfinished, improve, start)
-    value, jacobian, matrix = linearised(u)
-    last = jnp.zeros_like(u).at[-1].set(1.0)
-    tangent = jnp.linalg.solve(matrix, last)
-    tangent = tangent / jnp.linalg.norm(tangent)
-    reached = sound & (size <= tolerance) & jnp.all(jnp.isfinite(tangent))
-    code = judge(value, jacobian, reached)
-    return Correction(u, tangent, jacobian, size, iterations, code)
-
-
-def judge(value, jacobian, reached):
-    """Why Newton ended; a bad map is a better reason than no convergence."""
-    choices = (
-        (jnp.any(jnp.isnan(value)), NOT_A_NUMBER),
-        (jnp.any(jnp.isinf(value)), DIVERGED),
-        (~jnp.all(jnp.isfinite(jacobian)), NOT_DIFFERENTIABLE),
-        (reached, CONVERGED),
-    )
-    return jnp.select(
-        [c for c, _ in choices], [jnp.array(k) for _, k in choices], NOT_CONVERGED
-    )
-
-
 class Method(NamedTuple):
     """How a curve is corrected, by the form of its Jacobian.
 
     Attributes:
-        correct: Newton in a plane, as `correct`.
+        linearise: the equations of a step of Newton's method, as `dense`.
         orientation: of a point, as `_orientation`.
         columns: units of length of the last axis of Jacobians, from `scales`.
         branching: whether branch points are looked for on a step.
     """
 
-    correct: Callable[..., Correction]
+    linearise: Callable[..., Linear]
     orientation: Callable[[Point], float]
     columns: Callable[[np.ndarray], np.ndarray]
     branching: bool
@@ -336,12 +252,13 @@ class Curve(Iterator[Point]):
         )
 
     def _correct(self, guess, row) -> Correction:
-        corrected = self._method.correct(
+        corrected = correct(
             self._residual,
             jnp.asarray(guess),
             jnp.asarray(row),
             jnp.asarray(self.settings.tolerance),
             jnp.asarray(self.settings.max_iterations),
+            self._method.linearise,
         )
         return jax.tree.map(np.asarray, corrected)
 
@@ -367,6 +284,24 @@ class Curve(Iterator[Point]):
         """
         arclength = a.arclength + fraction * (b.arclength - a.arclength)
         return self.onto(interpolate(a, b, fraction), b.u - a.u, arclength)
+
+    def zero(self, test: Callable[[Point], float], a: Point, b: Point) -> Point | None:
+        """The point between two at which a function changes its sign; None if lost.
+
+        Args:
+            test: of a point, with different signs at a and b.
+            a: a point of the curve.
+            b: the next one.
+        """
+
+        def value(fraction: float) -> float:
+            point = self.between(a, b, fraction)
+            return np.nan if point is None else test(point)
+
+        try:
+            return self.between(a, b, zero_of(value))
+        except ValueError:  # not a number, or no change of sign after all
+            return None
 
     def onto(self, guess, direction, arclength: float) -> Point | None:
         """The point of the curve in the plane through `guess` across `direction`.
@@ -463,7 +398,13 @@ def _orientation(point: Point) -> float:
     return float(np.linalg.slogdet(matrix)[0])
 
 
-DENSE = Method(correct, _orientation, lambda scales: scales, True)
+DENSE = Method(dense, _orientation, lambda scales: scales, True)
+
+
+def zero_of(function: Callable[[float], float]) -> float:
+    """Zero in [0, 1] of a function of opposite signs at the ends."""
+    root: Any = brentq(function, 0.0, 1.0, xtol=CLOSE_IN)
+    return float(root)
 
 
 def place_on_step(a: Point, b: Point, u, scales) -> float | None:

@@ -5,6 +5,7 @@ over points that user code can stop at any time, through folds, along stable and
 unstable cycles.  What it has found so far is its `solution`.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,10 +25,14 @@ from statmech_attn.dynamics.continuation.arclength import (
     Point,
 )
 from statmech_attn.dynamics.continuation.cycles import (
-    coordinates,
+    first_guess,
+    Logarithms,
+    logarithms_shown,
     minimal_period,
-    multipliers,
+    multipliers_of,
+    points_shown,
 )
+from statmech_attn.dynamics.continuation.multiple_shooting import method_of
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import LEFT_RANGE, RESULTS
 from statmech_attn.dynamics.continuation.special_points import (
@@ -50,19 +55,21 @@ class BranchPoint(eqx.Module):
 
     Attributes:
         value: of the free parameter.
-        x: coordinates of a point of the cycle.
+        x: coordinates of a point of the cycle, or of those of all segments.
         multipliers: eigenvalues of the Jacobian of one period.
         tangent: unit tangent of the branch at (x, value).
         arclength: length of the branch up to this point.
         special: bifurcations met since the point before.
+        logarithms: of the multipliers, of several segments; None of one.
     """
 
     value: float
-    x: Float[np.ndarray, " d"]
+    x: Float[np.ndarray, "*m d"]
     multipliers: Complex[np.ndarray, " d"]
-    tangent: Float[np.ndarray, " d+1"]
+    tangent: Float[np.ndarray, " n+1"]
     arclength: float
     special: tuple[SpecialPoint, ...]
+    logarithms: Logarithms | None = None
 
     @property
     def stable(self) -> bool:
@@ -78,7 +85,7 @@ class Solution(eqx.Module):
 
     Attributes:
         values: of the free parameter, in the order in which the branch was followed.
-        x: coordinates of a point of the cycle.
+        x: coordinates of a point of each cycle, or of those of all segments.
         multipliers: eigenvalues of the Jacobian of one period.
         stable: whether all multipliers lie inside the unit circle.
         tangents: unit tangents of the branch at (x, value).
@@ -88,10 +95,11 @@ class Solution(eqx.Module):
         smallest_period: number of iterates after which the orbits close.
         free: name of the free parameter.
         result: how the branch ended, index into `RESULTS`.
+        logarithms: of the multipliers, of several segments; None of one.
     """
 
     values: Float[np.ndarray, " n"]
-    x: Float[np.ndarray, "n d"]
+    x: Float[np.ndarray, "n *m d"]
     multipliers: Complex[np.ndarray, "n d"]
     stable: Bool[np.ndarray, " n"]
     tangents: Float[np.ndarray, "n d+1"]
@@ -101,6 +109,7 @@ class Solution(eqx.Module):
     smallest_period: int
     free: str
     result: int
+    logarithms: Logarithms | None = None
 
     @property
     def _shown(self):
@@ -112,7 +121,7 @@ class Solution(eqx.Module):
             Variable("period", "", "iterates after which the orbit closes", symbol="k"),
             Variable(self.free, "point", f"parameter {self.free}", value="values"),
             Variable("stable", "point", "stable"),
-            Variable("x", "point coordinate", "a point of the cycle", line=False),
+            *points_shown("point", line=False),
             Variable(
                 "multiplier",
                 "point coordinate",
@@ -121,6 +130,7 @@ class Solution(eqx.Module):
                 value="multipliers",
                 line=False,
             ),
+            *logarithms_shown("point"),
             Variable("arclength", "point", "arclength", symbol="s", line=False),
             Variable(
                 "special_kind", "special", "bifurcations", value=of(lambda s: s.kind)
@@ -191,33 +201,38 @@ class Branch(Iterator[BranchPoint]):
 
     def __next__(self) -> BranchPoint:
         before = self._curve.points[-1] if self._curve.points else None
-        point = next(self._curve, None)
-        events = self._events(before, point)
-        beyond = next((s for s in events if not in_range(s.value, *self._within)), None)
-        if beyond is not None:
-            self._curve.leave(point_at(self.problem, beyond))
+        place = next(self._curve, None)
+        point = self._read(before, place)
+        out = lambda special: not in_range(special.value, *self._within)
+        beyond = next(filter(out, point.special), None) if point else None
+        if place is not None and beyond is not None:
+            self._curve.leave(point_at(beyond, place))
         if point is None or beyond is not None:
-            point = self._edge()
-            events = self._events(before, point)
+            point = self._read(before, self._edge())
         if point is None:
             raise StopIteration
-        self.points.append(
-            BranchPoint(
-                value=float(point.u[-1]),
-                x=point.u[:-1],
-                multipliers=multipliers(point.jacobian),
-                tangent=point.tangent,
-                arclength=point.arclength,
-                special=tuple(events),
-            )
-        )
-        return self.points[-1]
+        self.points.append(point)
+        return point
 
-    def _events(self, before: Point | None, point: Point | None):
-        """The special points between two points, if there are two."""
-        if before is None or point is None:
-            return []
-        return events(self.problem, self._curve, before, point)
+    def _read(self, before: Point | None, place: Point | None) -> BranchPoint | None:
+        """The cycle at a point, with the special points since the one before."""
+        if place is None:
+            return None
+        values, logarithms = multipliers_of(self.problem, place.u, place.jacobian)
+        point = BranchPoint(
+            value=float(place.u[-1]),
+            x=place.u[:-1].reshape(self.problem.shape),
+            multipliers=values,
+            tangent=place.tangent,
+            arclength=place.arclength,
+            special=(),
+            logarithms=logarithms,
+        )
+        if before is None:
+            return point
+        ends = [p.logarithms for p in (*self.points[-1:], point)]
+        found = events(self.problem, self._curve, before, place, ends)
+        return dataclasses.replace(point, special=tuple(found))
 
     def _edge(self) -> Point | None:
         """The point at the end of the allowed range, once, where the branch leaves."""
@@ -243,18 +258,24 @@ class Branch(Iterator[BranchPoint]):
         """What has been found so far."""
         d = self.problem.dimension
         stack = lambda values, *shape: np.array(list(values)).reshape(-1, *shape)
+        logarithms = [p.logarithms for p in self.points if p.logarithms]
         return Solution(
             values=stack(p.value for p in self.points),
-            x=stack((p.x for p in self.points), d),
+            x=stack((p.x for p in self.points), *self.problem.shape),
             multipliers=stack((p.multipliers for p in self.points), d).astype(complex),
             stable=stack(p.stable for p in self.points).astype(bool),
-            tangents=stack((p.tangent for p in self.points), d + 1),
+            tangents=stack(
+                (p.tangent for p in self.points), np.prod(self.problem.shape) + 1
+            ),
             arclength=stack(p.arclength for p in self.points),
             special=tuple(s for p in self.points for s in p.special),
             period=int(self.problem.period),
             smallest_period=self._smallest_period(),
             free=self.problem.free,
             result=self.result,
+            logarithms=Logarithms(*map(np.stack, zip(*logarithms)))
+            if logarithms
+            else None,
         )
 
 
@@ -272,12 +293,13 @@ def follow_cycle(
 
     Args:
         problem: the map, its parameters and the free one.
-        x: a state near the cycle, or its coordinates (d,).
+        x: a state near the cycle, or its coordinates (d,); or points of all segments,
+            (m, d).
         value: the free parameter there.
-        direction: 1 or -1 for the parameter up or down at first, or a vector (d + 1,)
+        direction: 1 or -1 for the parameter up or down at first, or a vector (n + 1,)
             of (x, value) along which to leave.
         within: allowed range of the parameter; the branch ends on its edge.
-        settings: step sizes and tolerances.
+        settings: step sizes, of root mean squares over points, and tolerances.
         unit: what counts as a unit of length in the parameter, beside 1 in x.
 
     Returns:
@@ -296,8 +318,7 @@ def follow_cycle(
         ([('period_doubling', 3.0)], 'left_range')
     """
     require_start(within, value)
-    start = np.append(coordinates(problem, x), float(value))
-    scales = np.append(np.ones(problem.dimension), unit)
+    start, scales = first_guess(problem, x, value, unit)
     curve = follow(
         problem.residual,
         start,
@@ -305,6 +326,7 @@ def follow_cycle(
         settings=settings,
         inside=lambda u: in_range(u[-1], *within),
         scales=scales,
+        method=method_of(problem),
     )
     return Branch(problem, curve, within)
 

@@ -37,10 +37,11 @@ from statmech_attn.dynamics.continuation.augmented_systems import (
     FOLD,
     linearise,
     Located,
+    second,
     smallest,
+    third,
     TORUS,
 )
-from statmech_attn.dynamics.continuation.derivatives import second, third
 from statmech_attn.dynamics.continuation.problem import Problem
 
 

@@ -6,21 +6,32 @@ A cycle of k iterates of the map f at the value p of one free parameter is a zer
                                    p ()     the free parameter                `value`
                                    k ()     iterates                          `period`
 
+Multiple shooting solves for points of several segments of the cycle at once, of k / m
+iterates each (section 8), m = k for all of its points:
+
+    G_i = f^{k/m}(x_i, p) - x_{i+1},  i = 0 .. m - 1,  x_m = x_0 + s
+
+                           x (m, d) points, ravelled                  `x`
+                           m        segments                          `segments`
+                           s (d,)   whole turns of angles in a period `shift`
+
 `Problem` holds the map, all its parameters and which of them is free.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn.arguments import checks
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.maps.systems import as_system, shape_of_step, System
-from statmech_attn.options import Count, Limits
+from statmech_attn.options import Count, Limits, Numbers
 
 
 class Problem(eqx.Module):
@@ -33,13 +44,18 @@ class Problem(eqx.Module):
         parameters: every parameter of the map by name; numbers, traced by JAX.
         free: name of the one that is continued.
         period: iterates of the map after which the orbit closes.
+        segments: of the cycle, each with an unknown point of its own; a divisor of the
+            period.
+        shift: what is added to a state in one period, where coordinates are angles that
+            are followed without the modulus; one number or (d,), for several segments.
 
     Attributes:
         map: the step of the system.
 
     Raises:
         ValueError: the map changes the shape of its state, the state is not floating
-            point, `free` is no parameter, or period < 1.
+            point, `free` is no parameter, period < 1, or segments that do not divide
+            it.
 
     Example:
         >>> import jax.numpy as jnp
@@ -54,6 +70,8 @@ class Problem(eqx.Module):
     parameters: dict[str, Float[Array, ""]]
     free: str = eqx.field(static=True)
     period: Int[Array, ""]
+    segments: int = eqx.field(static=True)
+    shift: Float[Array, " d"] | None
 
     @checks
     def __init__(
@@ -63,6 +81,8 @@ class Problem(eqx.Module):
         parameters: Mapping[str, Limits],
         free: str,
         period: Count = 1,
+        segments: Count = 1,
+        shift: Numbers = 0.0,
     ):
         require_double()
         if free not in parameters:
@@ -72,6 +92,17 @@ class Problem(eqx.Module):
         self.parameters = {k: jnp.asarray(v, float) for k, v in parameters.items()}
         self.free = free
         self.period = jnp.asarray(int(period))
+        self.segments = int(segments)
+        if period % segments:
+            raise ValueError(f"segments must divide {period}; got {segments}.")
+        shape, several = (self.dimension,), segments > 1
+        if np.shape(shift) not in ((), (1,), shape) or (np.any(shift) and not several):
+            raise ValueError(
+                f"shift must be one number or of the shape {shape}, and zero of one "
+                f"segment; got {shift!r}."
+            )
+        turns = jnp.broadcast_to(jnp.asarray(shift, float), shape)
+        self.shift = turns if several else None
         _check_shapes(self)
 
     @property
@@ -79,13 +110,19 @@ class Problem(eqx.Module):
         """Coordinates of a state, d."""
         return sum(leaf.size for leaf in jax.tree.leaves(self.template))
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the unknown points: (d,), or (m, d) of several segments."""
+        one = (self.dimension,)
+        return one if self.segments == 1 else (self.segments, *one)
+
     def with_free(self, free: str) -> "Problem":
         """The same orbit, with another parameter free.
 
         Args:
             free: name of the parameter.
         """
-        return Problem(self.map, self.template, self.parameters, free, int(self.period))
+        return self._with(free=free)
 
     def with_period(self, period: Count) -> "Problem":
         """The same map, iterated `period` times.
@@ -93,7 +130,7 @@ class Problem(eqx.Module):
         Args:
             period: number of iterates.
         """
-        return Problem(self.map, self.template, self.parameters, self.free, period)
+        return self._with(period=period)
 
     @checks
     def with_parameters(self, **values: Limits) -> "Problem":
@@ -107,13 +144,14 @@ class Problem(eqx.Module):
             raise ValueError(
                 f"parameters must be among {sorted(self.parameters)}; got {unknown}."
             )
-        return Problem(
-            self.map,
-            self.template,
-            {**self.parameters, **values},
-            self.free,
-            int(self.period),
-        )
+        return self._with(parameters={**self.parameters, **values})
+
+    def _with(self, **changed) -> "Problem":
+        names = "template", "parameters", "free", "segments"
+        same = {name: getattr(self, name) for name in names}
+        same["period"] = int(self.period)
+        same["shift"] = 0.0 if self.shift is None else self.shift
+        return Problem(self.map, **(same | changed))
 
     def ravel(self, state: PyTree) -> Float[Array, " d"]:
         """Coordinates of a state.
@@ -140,14 +178,13 @@ class Problem(eqx.Module):
         """
         return self.iterate(x, {**self.parameters, self.free: value}, self.period)
 
-    def next(self, x: Float[Array, " d"], value) -> Float[Array, " d"]:
+    def step(self, x: Float[Array, " d"], parameters: dict) -> Float[Array, " d"]:
         """The state one step later, f.
 
         Args:
             x: coordinates, (d,).
-            value: of the free parameter.
+            parameters: of the map, by name.
         """
-        parameters = {**self.parameters, self.free: value}
         return self.ravel(self.map(self.unravel(x), parameters))
 
     def iterate(self, x: Float[Array, " d"], parameters: dict, times):
@@ -160,18 +197,40 @@ class Problem(eqx.Module):
         """
 
         def body(_, x):
-            after = self.ravel(self.map(self.unravel(x), parameters))
-            return jnp.where(jnp.any(jnp.isinf(x)), x, after)
+            return jnp.where(jnp.any(jnp.isinf(x)), x, self.step(x, parameters))
 
         return jax.lax.fori_loop(0, times, body, x)
 
-    def residual(self, u: Float[Array, " d+1"]) -> Float[Array, " d"]:
+    def segment(self, x: Float[Array, " d"], value) -> Float[Array, " d"]:
+        """The state at the end of a segment, f^{k/m}.
+
+        Args:
+            x: coordinates, (d,).
+            value: of the free parameter.
+        """
+        parameters = {**self.parameters, self.free: value}
+        return self.iterate(x, parameters, self.period // self.segments)
+
+    def residual(self, u: Float[Array, " n+1"]) -> Float[Array, " n"]:
         """G(x, p) of u = (x, p), whose zeros are the orbits.
 
         Args:
-            u: coordinates and then the free parameter, (d + 1,).
+            u: coordinates of all unknown points and then the free parameter, (n + 1,).
         """
-        return self.image(u[:-1], u[-1]) - u[:-1]
+        if self.segments == 1:
+            return self.image(u[:-1], u[-1]) - u[:-1]
+        return self.gaps(u[:-1], partial(self.segment, value=u[-1]))
+
+    def gaps(self, points: Float[Array, " n"], segment: Callable) -> Float[Array, " n"]:
+        """By how much the ends of segments miss the next point.
+
+        Args:
+            points: of all segments, one after another.
+            segment: takes a point (d,) to the end of its segment.
+        """
+        points = points.reshape(self.segments, -1)
+        ahead = jnp.roll(points, -1, axis=0).at[-1].add(self.shift)
+        return (jax.vmap(segment)(points) - ahead).reshape(-1)
 
 
 def _check_shapes(problem: Problem) -> None:

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float, PyTree
 
-from statmech_attn.dynamics.continuation.arclength import correct
+from statmech_attn.dynamics.continuation.correction import correct
 from statmech_attn.dynamics.continuation.cycles import coordinates
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CONVERGED

@@ -13,7 +13,9 @@ event is split.  At a pitchfork the branch that bifurcates turns as well; at a
 transcritical point none does, so that a turn on its step is a fold beside it.
 """
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -35,7 +37,15 @@ from statmech_attn.dynamics.continuation.augmented_systems import (
     Located,
     TORUS,
 )
-from statmech_attn.dynamics.continuation.cycles import minimal_period, multipliers
+from statmech_attn.dynamics.continuation.cycles import (
+    Logarithms,
+    logarithms_shown,
+    minimal_period,
+    multipliers,
+    multipliers_of,
+    points_shown,
+)
+from statmech_attn.dynamics.continuation.multiple_shooting import determinant
 from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.labels import Variable
@@ -60,7 +70,8 @@ class SpecialPoint(eqx.Module):
 
     `kind` is one of `KINDS`; "period_halving" is the end of a branch on one of half
     its period, "unresolved" several multipliers at once or a point that Newton did not
-    reach.  `form` is the normal form, None where unresolved.
+    reach.  Of several segments a "branch_point" is either of the two that are not told
+    apart there.  `form` is the normal form, None where unresolved.
 
     Attributes:
         kind: one of `KINDS`.
@@ -71,19 +82,21 @@ class SpecialPoint(eqx.Module):
         multipliers: eigenvalues of the Jacobian of one period.
         tangent: unit tangent of the branch.
         error: size of the last Newton step, and no less than what rounding moves the
-            point by; NaN where unresolved.
-        form: normal form with its coefficients.
+            point by; NaN where unresolved, and not known of several segments.
+        form: normal form with its coefficients; None of several segments.
+        logarithms: of the multipliers, of several segments.
     """
 
     kind: str
     value: float
-    x: Float[np.ndarray, " d"]
+    x: Float[np.ndarray, "*m d"]
     period: int
     arclength: float
     multipliers: Complex[np.ndarray, " d"]
-    tangent: Float[np.ndarray, " d+1"]
+    tangent: Float[np.ndarray, " n+1"]
     error: float
     form: NormalForm | None
+    logarithms: Logarithms | None = None
 
     _shown = (
         Variable("kind", "", "kind"),
@@ -104,14 +117,24 @@ class SpecialPoint(eqx.Module):
         Variable(
             "multiplier", "coordinate", "multipliers", symbol="μ", value="multipliers"
         ),
-        Variable("x", "coordinate", "a point of the cycle", line=False),
+        *logarithms_shown(),
+        *points_shown(line=False),
         Variable("arclength", "", "arclength", symbol="s", line=False),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
-def events(problem: Problem, curve: Curve, a: Point, b: Point) -> list[SpecialPoint]:
-    """The special points between two successive points, in order."""
+def events(
+    problem: Problem, curve: Curve, a: Point, b: Point, ends: Sequence
+) -> list[SpecialPoint]:
+    """The special points between two successive points, in order.
+
+    `ends` are the logarithms of the multipliers of several segments at both.
+    """
+    if problem.segments > 1:
+        kinds = _changes_of_segments(a, b, ends)
+        found = [_closed_in(problem, curve, a, b, kind) for kind in kinds]
+        return sorted(found, key=lambda special: special.arclength)
     specials: list[SpecialPoint] = []
     for special in _events(problem, curve, a, b, SPLITS):
         again = specials and special.kind == specials[-1].kind == "unresolved"
@@ -119,16 +142,63 @@ def events(problem: Problem, curve: Curve, a: Point, b: Point) -> list[SpecialPo
     return specials
 
 
-def point_at(problem: Problem, special: SpecialPoint) -> Point:
-    """A special point as a point of its curve."""
-    u = np.append(special.x, special.value)
-    return Point(
-        u=u,
+def point_at(special: SpecialPoint, near: Point) -> Point:
+    """A special point as a point of its curve, with the Jacobian of one near it."""
+    return dataclasses.replace(
+        near,
+        u=np.append(special.x, special.value),
         tangent=special.tangent,
-        jacobian=_jacobian_of(problem, u),
         arclength=special.arclength,
-        iterations=0,
     )
+
+
+def _changes_of_segments(a: Point, b: Point, ends: Sequence) -> list[str]:
+    """Kinds of the events on a step of several segments.
+
+    Next to a fold a doubling may be nearer than any step, where no multiplier is
+    negative at its other end: determinants tell.
+    """
+    flips = lambda mu: _determinant(mu, a) * _determinant(mu, b) < 0
+    outside = np.array([[(x.moduli > 0) & part for part in _parts(x)] for x in ends])
+    change = np.diff(outside.sum(axis=2), axis=0)[0]
+    happened = {
+        "fold": _turns(a, b),
+        "branch_point": flips(1.0) and not _turns(a, b),
+        "period_doubling": flips(-1.0),
+        "neimark_sacker": change[1] and abs(change[0]) == 2,
+    }
+    return [kind for kind, happens in happened.items() if happens]
+
+
+def _parts(logarithms) -> tuple[np.ndarray, np.ndarray]:
+    """All multipliers, and the complex ones."""
+    real = np.isin(np.abs(logarithms.angles), (0.0, np.pi))
+    return np.ones_like(real), ~real
+
+
+def _determinant(multiplier: float, point: Point) -> float:
+    return float(determinant(jnp.asarray(point.jacobian), multiplier))
+
+
+def _closed_in(problem, curve: Curve, a: Point, b: Point, kind: str) -> SpecialPoint:
+    """The zero of the test of a kind between two points, by Brent's method."""
+
+    def nearest_pair(point: Point) -> float:
+        logarithms = multipliers_of(problem, point.u, point.jacobian)[1]
+        assert logarithms is not None
+        moduli = logarithms.moduli[_parts(logarithms)[1]]
+        return moduli[np.argmin(np.abs(moduli))] if moduli.size else np.nan
+
+    test = {
+        "fold": lambda point: float(point.tangent[-1]),
+        "branch_point": partial(_determinant, 1.0),
+        "period_doubling": partial(_determinant, -1.0),
+        "neimark_sacker": nearest_pair,
+    }[kind]
+    point = curve.zero(test, a, b)
+    if point is None:
+        return _unresolved(problem, a)
+    return _special_at(problem, point, kind)
 
 
 def _events(problem, curve, a, b, splits) -> Iterator[SpecialPoint]:
@@ -228,14 +298,21 @@ def _jacobian_of(problem: Problem, u):
 
 
 def _unresolved(problem: Problem, a: Point) -> SpecialPoint:
+    return _special_at(problem, a, "unresolved")
+
+
+def _special_at(problem: Problem, point: Point, kind: str) -> SpecialPoint:
+    """A special point without a normal form."""
+    values, logarithms = multipliers_of(problem, point.u, point.jacobian)
     return SpecialPoint(
-        kind="unresolved",
-        value=float(a.u[-1]),
-        x=a.u[:-1],
+        kind=kind,
+        value=float(point.u[-1]),
+        x=point.u[:-1].reshape(problem.shape),
         period=int(problem.period),
-        arclength=a.arclength,
-        multipliers=multipliers(a.jacobian),
-        tangent=a.tangent,
+        arclength=point.arclength,
+        multipliers=values,
+        tangent=point.tangent,
         error=np.nan,
         form=None,
+        logarithms=logarithms,
     )

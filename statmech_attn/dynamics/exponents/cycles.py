@@ -159,7 +159,12 @@ def cycle_spectrum(
     """
     require_double()
     system = as_system(system)
-    map = system.at(parameters)
+    found = spectrum_of(system.at(parameters), state, period, exponents)
+    return found._replace(unit=system.unit)
+
+
+def spectrum_of(map: TangentSystem, state, period, exponents=None) -> CycleSpectrum:
+    """`cycle_spectrum` of a map at fixed parameters."""
     k = frame_size(map, state, exponents)
     require_like(shape_of_step(map.step, state), state)
     guarded = min(k + 1, jax.eval_shape(map.vector, state).shape[0])
@@ -180,7 +185,7 @@ def cycle_spectrum(
         patience=PATIENCE,
         separating=SEPARATING,
     )
-    return CycleSpectrum(*(x[..., 0] for x in arrays), unit=system.unit)
+    return CycleSpectrum(*(x[..., 0] for x in arrays), unit=STEP)
 
 
 def whole_period(system: TangentSystem, period):

@@ -41,7 +41,7 @@ def at_point(
     Returns:
         `Start`. `follow_cycle(*start[:3], direction=start.direction)` continues a
         branch in the order of its points, `-start.direction` against it; the first
-        three are those of `find_cycle`, `critical_curve` and `follow_long_cycle`, too.
+        three are those of `find_cycle` and `critical_curve`, too.
 
     Raises:
         ValueError: a data set without the cycles or the free parameter, or no such

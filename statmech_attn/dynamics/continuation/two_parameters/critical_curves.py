@@ -11,14 +11,12 @@ the multipliers of its cycle; between points, changes of sign of the test functi
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Complex, Float, PyTree
-from scipy import optimize
 
 from statmech_attn import presentation
 from statmech_attn.dynamics.continuation.arclength import (
@@ -27,6 +25,13 @@ from statmech_attn.dynamics.continuation.arclength import (
     interpolate,
     NEAR_START,
     Point,
+    zero_of,
+)
+from statmech_attn.dynamics.continuation.cycles import (
+    Logarithms,
+    logarithms_shown,
+    multipliers_of,
+    points_shown,
 )
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CLOSED, RESULTS, UNFINISHED
@@ -46,7 +51,6 @@ from statmech_attn.presentation import quantity, Variable
 
 CURVE_RESULTS = (*RESULTS, "resonance")  # a Neimark-Sacker curve ends at 1:1 or 1:2
 RESONANCE = len(RESULTS)
-CLOSE_IN = 1e-13  # of a step, tolerance of the place of a codimension-two point
 AT_END = 1e-6  # error of an end; two multipliers that meet there have its root
 AROUND = (-0.4, -0.2, 0.2, 0.4)  # of a step, from where a singular end is reached
 
@@ -59,21 +63,24 @@ class CriticalPoint(eqx.Module):
 
     Attributes:
         values: of the two parameters, the free one first.
-        state: coordinates of a point of the cycle.
+        state: coordinates of a point of the cycle, or of those of all segments.
         multipliers: eigenvalues of the Jacobian of one period.
         coefficient: of the normal form.
         rotation_number: turns per period of the cycle.
         arclength: length of the curve up to this point.
-        tests: functions that change their signs at points of codimension two, by name.
+        tests: functions that change their signs at points of codimension two, by name;
+            none of several segments.
+        logarithms: of the multipliers, of several segments; None of one.
     """
 
     values: Float[np.ndarray, " 2"]
-    state: Float[np.ndarray, " d"]
+    state: Float[np.ndarray, "*m d"]
     multipliers: Complex[np.ndarray, " d"]
     coefficient: float
     rotation_number: float
     arclength: float
     tests: dict[str, float]
+    logarithms: Logarithms | None = None
 
     _shown = (
         Variable("value", "parameter", "both parameters", symbol="p", value="values"),
@@ -82,7 +89,8 @@ class CriticalPoint(eqx.Module):
         Variable(
             "multiplier", "coordinate", "multipliers", symbol="μ", value="multipliers"
         ),
-        Variable("x", "coordinate", "a point of the cycle", value="state", line=False),
+        *logarithms_shown(),
+        *points_shown(of="state", line=False),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
@@ -170,17 +178,19 @@ class CriticalCurve(Iterator[CriticalPoint]):
     def _read(self, place: Point, previous: Linear | None):
         """The cycle at a point of the curve."""
         parts = self.system.parts(place.u)
+        if self.system.problem.segments > 1:
+            second = {self.parameters[1]: float(parts.values[1])}
+            problem, jacobian = self.system.problem, place.jacobian[..., :-1]
+            at_second = problem.with_parameters(**second)
+            values, logs = multipliers_of(at_second, place.u[:-1], jacobian)
+            linear = Linear(jacobian, values, np.empty(0))
+            return _point(parts, linear, place.arclength, logarithms=logs), linear
         linear = codimension_two.linearise(self.system, parts, previous)
         coefficient = codimension_two.coefficient(self.system, parts)
-        angle = float(parts.angle)
-        point = CriticalPoint(
-            values=np.asarray(parts.values),
-            state=np.asarray(parts.state),
-            multipliers=linear.multipliers,
-            coefficient=coefficient,
-            rotation_number=_turns(angle) if self.kind == NEIMARK_SACKER else np.nan,
-            arclength=place.arclength,
-            tests=codimension_two.tests(self.system, parts, linear, coefficient),
+        tests = codimension_two.tests(self.system, parts, linear, coefficient)
+        angle = float(parts.angle) if self.kind == NEIMARK_SACKER else np.nan
+        point = _point(
+            parts, linear, place.arclength, coefficient, _turns(angle), tests
         )
         return point, linear
 
@@ -200,7 +210,8 @@ class CriticalCurve(Iterator[CriticalPoint]):
     def _name(self, name: str, before: Point, after: Point, linear: Linear):
         """The point of codimension two at a change of sign."""
         title = codimension_two.NAMES[self.kind][name]
-        place = self._close_in(name, before, after, linear)
+        test = lambda place: self._read(place, linear)[0].tests[name]
+        place = self._curve.zero(test, before, after)
         if place is None:
             self.unresolved.append(title)
             return
@@ -211,28 +222,14 @@ class CriticalCurve(Iterator[CriticalPoint]):
         if codimension_two.confirmed(name, linear_there, self.kind, angle):
             self.codimension_two.append(CodimensionTwo(title, at))
 
-    def _close_in(self, name, before: Point, after: Point, linear) -> Point | None:
-        """The zero of a test function between two points of the curve."""
-
-        def value(fraction: float) -> float:
-            place = self._curve.between(before, after, fraction)
-            if place is None:
-                return np.nan
-            return self._read(place, linear)[0].tests[name]
-
-        try:
-            fraction = _root(value)
-        except ValueError:  # not a number, or no change of sign after all
-            return None
-        return self._curve.between(before, after, fraction)
-
     def _closes_reversed(self, last: Point, point: Point) -> bool:
         """Whether the last step passes the first point with the critical vector -v.
 
         v may come back reversed once around, as on a Moebius strip; the extended system
         would then be followed a second time.
         """
-        if self.kind == NEIMARK_SACKER or len(self.points) < 2:
+        several = self.system.problem.segments > 1
+        if several or self.kind == NEIMARK_SACKER or len(self.points) < 2:
             return False
         start, scales = self._reversed_start(last), self._curve.scales
         chord, offset = (point.u - last.u) / scales, (start.u - last.u) / scales
@@ -281,7 +278,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
         at = lambda fraction: angle_of(
             self.system, interpolate(before, after, fraction)
         )
-        middle = _root(lambda f: np.sin(at(f)))
+        middle = zero_of(lambda f: np.sin(at(f)))
         places = [self._curve.between(before, after, middle + f) for f in AROUND]
         places = [place for place in places if place is not None]
         if len(places) < 3:
@@ -293,15 +290,9 @@ class CriticalCurve(Iterator[CriticalPoint]):
         linear = codimension_two.linearise(self.system, parts, None)
         if not self._is_end(parts, linear):
             return None
-        return CriticalPoint(
-            values=np.asarray(parts.values),
-            state=np.asarray(parts.state),
-            multipliers=linear.multipliers,
-            coefficient=np.nan,
-            rotation_number=_turns(end % (2 * np.pi)),
-            arclength=before.arclength + middle * (after.arclength - before.arclength),
-            tests={},
-        )
+        arclength = before.arclength + middle * (after.arclength - before.arclength)
+        turns = _turns(end % (2 * np.pi))
+        return _point(parts, linear, arclength, rotation_number=turns)
 
     def _is_end(self, parts: Parts, linear: Linear) -> bool:
         """Whether this is a cycle with two multipliers at e^{i theta} = +-1.
@@ -334,9 +325,10 @@ def critical_curve(
     Args:
         problem: the cycle, with the free parameter and the value of the second one at
             the start.
-        state: a point of the critical cycle, near enough for Newton.
+        state: a point of the critical cycle, near enough for Newton; or points of all
+            segments, (m, d).
         value: of the free parameter there.
-        kind: "fold", "period_doubling" or "neimark_sacker".
+        kind: "fold", "period_doubling" or, of one segment, "neimark_sacker".
         second: name of the second parameter.
         direction: 1 or -1, towards larger or smaller values of the second parameter.
         settings: step sizes and tolerances.
@@ -364,8 +356,7 @@ def critical_curve(
         ['cusp']
     """
     system, start = extended_systems.start_of(problem, state, value, kind, second)
-    lengths = np.ones(start.size)
-    lengths[-2:] = scales
+    units = np.full(start.size - 2, np.sqrt(problem.segments))
     allowed = None if inside is None else lambda u: inside(*map(float, u[-2:]))
     curve = follow(
         system,
@@ -373,15 +364,31 @@ def critical_curve(
         direction=direction,
         settings=settings,
         inside=allowed,
-        scales=lengths,
+        scales=np.append(units, scales),
+        method=system.method,
     )
     return CriticalCurve(system, (problem.free, second), curve)
 
 
-def _root(function: Callable[[float], float]) -> float:
-    """Zero in [0, 1] of a function of opposite signs at the ends."""
-    root: Any = optimize.brentq(function, 0.0, 1.0, xtol=CLOSE_IN)
-    return float(root)
+def _point(
+    parts: Parts,
+    linear: Linear,
+    arclength: float,
+    coefficient: float = np.nan,
+    rotation_number: float = np.nan,
+    tests: dict[str, float] | None = None,
+    logarithms: Logarithms | None = None,
+) -> CriticalPoint:
+    return CriticalPoint(
+        values=np.asarray(parts.values),
+        state=np.asarray(parts.state),
+        multipliers=linear.multipliers,
+        coefficient=coefficient,
+        rotation_number=rotation_number,
+        arclength=arclength,
+        tests=tests or {},
+        logarithms=logarithms,
+    )
 
 
 def angle_of(system: Extended, u) -> float:
