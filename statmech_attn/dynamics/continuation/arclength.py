@@ -32,7 +32,7 @@ from statmech_attn.dynamics.continuation.correction import (
     correct,
     Correction,
     dense,
-    Linear,
+    Linearised,
     Scaled,
 )
 from statmech_attn.dynamics.continuation.results import (
@@ -89,7 +89,7 @@ class Method(NamedTuple):
         branching: whether branch points are looked for on a step.
     """
 
-    linearise: Callable[..., Linear]
+    linearise: Callable[..., Linearised]
     orientation: Callable[[Point], float]
     columns: Callable[[np.ndarray], np.ndarray]
     branching: bool
@@ -229,27 +229,30 @@ class Curve(Iterator[Point]):
             self.result, self.outside = LEFT_RANGE, point
         elif np.linalg.norm(point.u / self.scales) > self.settings.bound:
             self.result = DIVERGED
-        elif len(self.points) > 1 and self._passes_start(last, point):
+        elif len(self.points) > 1 and self.passes(self.points[0], last, point):
             self.result = CLOSED
             length = np.linalg.norm((self.points[0].u - last.u) / self.scales)
             arclength = last.arclength + float(length)
             return dataclasses.replace(self.points[0], arclength=arclength)
         return None if self.result != UNFINISHED else point
 
-    def _passes_start(self, last: Point, point: Point) -> bool:
-        """Whether the arc from `last` to `point` runs through the first point."""
-        first = self.points[0]
+    def passes(self, first: Point, last: Point, point: Point) -> bool:
+        """Whether the arc from `last` to `point` runs through a point, along it.
+
+        Args:
+            first: the point that it may run through.
+            last: a point of the curve.
+            point: the next one.
+        """
         chord = (point.u - last.u) / self.scales
         length = float(np.linalg.norm(chord))
         offset = (first.u - last.u) / self.scales
         place = float(chord @ offset) / length**2
         if not 0 < place <= 1:
             return False
-        near = interpolate(last, point, place) - first.u
+        near = (interpolate(last, point, place) - first.u) / self.scales
         along = float(first.tangent / self.scales @ (point.tangent / self.scales))
-        return bool(
-            np.linalg.norm(near / self.scales) < NEAR_START * length and along > 0
-        )
+        return bool(np.linalg.norm(near) < NEAR_START * length and along > 0)
 
     def _correct(self, guess, row) -> Correction:
         corrected = correct(

@@ -236,16 +236,14 @@ class Branch(Iterator[BranchPoint]):
 
     def _edge(self) -> Point | None:
         """The point at the end of the allowed range, once, where the branch leaves."""
-        if self._ended or self.result != LEFT_RANGE:
+        outside = self._curve.outside
+        if self._ended or self.result != LEFT_RANGE or outside is None:
             return None
-        self._ended = True
-        return edge_of(self._curve, self._curve.points[-1], self._within)
-
-    def _smallest_period(self) -> int:
-        """Smallest period of the first point; the requested one where there is none."""
-        if not self._curve.points:
-            return int(self.problem.period)
-        return minimal_period(self.problem, self._curve.points[0].u)
+        self._ended, last = True, self._curve.points[-1]
+        edge = self._within[int(outside.u[-1] > self._within[1])]
+        if abs(edge - last.u[-1]) < _padding(edge):
+            return None
+        return _crossing(self._curve, last, outside, edge)
 
     def run(self) -> Solution:
         """Follow the branch to its end."""
@@ -256,7 +254,8 @@ class Branch(Iterator[BranchPoint]):
     @property
     def solution(self) -> Solution:
         """What has been found so far."""
-        d = self.problem.dimension
+        d, points = self.problem.dimension, self._curve.points
+        smallest = (minimal_period(self.problem, point.u) for point in points[:1])
         stack = lambda values, *shape: np.array(list(values)).reshape(-1, *shape)
         logarithms = [p.logarithms for p in self.points if p.logarithms]
         return Solution(
@@ -270,7 +269,7 @@ class Branch(Iterator[BranchPoint]):
             arclength=stack(p.arclength for p in self.points),
             special=tuple(s for p in self.points for s in p.special),
             period=int(self.problem.period),
-            smallest_period=self._smallest_period(),
+            smallest_period=next(smallest, int(self.problem.period)),
             free=self.problem.free,
             result=self.result,
             logarithms=Logarithms(*map(np.stack, zip(*logarithms)))
@@ -317,7 +316,11 @@ def follow_cycle(
         >>> [(s.kind, round(s.value, 9)) for s in branch.special], branch.reason
         ([('period_doubling', 3.0)], 'left_range')
     """
-    require_start(within, value)
+    if not in_range(value, *within) or not within[0] < within[1]:
+        raise ValueError(
+            "within must be (low, high) with low < high, and hold the value where the "
+            f"branch starts; got {within} and {float(value):g}."
+        )
     start, scales = first_guess(problem, x, value, unit)
     curve = follow(
         problem.residual,
@@ -329,26 +332,6 @@ def follow_cycle(
         method=method_of(problem),
     )
     return Branch(problem, curve, within)
-
-
-def require_start(within: Interval, value: float) -> None:
-    """Refuse a range that is empty or that a branch does not start in."""
-    if not in_range(value, *within) or not within[0] < within[1]:
-        raise ValueError(
-            "within must be (low, high) with low < high, and hold the value where the "
-            f"branch starts; got {within} and {float(value):g}."
-        )
-
-
-def edge_of(curve: Curve, last: Point, within: Interval) -> Point | None:
-    """The point on the edge of a range that a curve has left after `last`."""
-    outside = curve.outside
-    if curve.result != LEFT_RANGE or outside is None:
-        return None
-    edge = within[int(outside.u[-1] > within[1])]
-    if abs(edge - last.u[-1]) < _padding(edge):
-        return None
-    return _crossing(curve, last, outside, edge)
 
 
 def _crossing(curve: Curve, a: Point, b: Point, edge: float) -> Point | None:

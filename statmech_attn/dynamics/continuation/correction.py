@@ -38,7 +38,7 @@ class Scaled(eqx.Module):
         return self.residual(self.scales * w)
 
 
-class Linear(NamedTuple):
+class Linearised(NamedTuple):
     """A residual about a point of a plane.
 
     Attributes:
@@ -54,13 +54,13 @@ class Linear(NamedTuple):
     tangent: Float[Array, " n+1"]
 
 
-def dense(residual: Callable, u: Float[Array, " n+1"], row, off) -> Linear:
+def dense(residual: Callable, u: Float[Array, " n+1"], row, off) -> Linearised:
     """The residual at u, which is `off` the plane across `row`, by its whole matrix."""
     value, jacobian = residual(u), jax.jacfwd(residual)(u)
     matrix = jnp.concatenate([jacobian, row[None]])
     step = jnp.linalg.solve(matrix, jnp.append(value, off))
     tangent = jnp.linalg.solve(matrix, jnp.zeros_like(u).at[-1].set(1.0))
-    return Linear(value, jacobian, step, tangent)
+    return Linearised(value, jacobian, step, tangent)
 
 
 @eqx.filter_jit
@@ -70,7 +70,7 @@ def correct(
     row: Float[Array, " n+1"],
     tolerance: Float[ArrayLike, ""],
     max_iterations: Int[ArrayLike, ""],
-    linearise: Callable[..., Linear] = dense,
+    linearise: Callable[..., Linearised] = dense,
 ) -> Correction:
     """Solve residual(u) = 0 in the plane row . (u - guess) = 0 by Newton's method.
 

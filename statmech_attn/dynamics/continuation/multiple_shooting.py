@@ -18,7 +18,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 from statmech_attn.dynamics.continuation.arclength import DENSE, Method, Point
-from statmech_attn.dynamics.continuation.correction import Linear
+from statmech_attn.dynamics.continuation.correction import Linearised
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.maps.orbit_equations import (
     eliminate,
@@ -81,7 +81,7 @@ def blocks_of(problem: Problem, u: Float[Array, " n+1"]) -> Float[Array, "m d d+
     return jnp.concatenate([at_points, in_value[..., None]], axis=2)
 
 
-def orbit(residual: Any, w: Float[Array, " n+1"], row, off) -> Linear:
+def orbit(residual: Any, w: Float[Array, " n+1"], row, off) -> Linearised:
     """`correction.dense` for all points of a cycle; `jacobian` are its blocks.
 
     `residual` is a scaled one of a problem, one unit for all coordinates of points.
@@ -94,7 +94,7 @@ def orbit(residual: Any, w: Float[Array, " n+1"], row, off) -> Linear:
     step, kernel, _ = solve(blocks / units[0], gaps)
     along = (off - row @ step) / (row @ kernel)
     tangent = kernel * jnp.where(row @ kernel < 0, -1.0, 1.0)
-    return Linear(value, blocks, step + along * kernel, tangent)
+    return Linearised(value, blocks, step + along * kernel, tangent)
 
 
 def columns_of(scales, shape: tuple[int, ...], numpy: Any = np):

@@ -42,7 +42,7 @@ from statmech_attn.dynamics.continuation.augmented_systems import (
     third,
     TORUS,
 )
-from statmech_attn.dynamics.continuation.problem import Problem
+from statmech_attn.dynamics.continuation.problem import Problem, require_one_segment
 
 
 RESONANCE = 1e-3  # of a turn: distance from m/q, q <= 4, that counts as resonance
@@ -174,7 +174,7 @@ def normal_form(
         `NormalForm`: coefficients, critical vectors and the direction of the new orbit.
 
     Raises:
-        ValueError: the point was not found.
+        ValueError: the point was not found, or the problem has several segments.
 
     Example:
         >>> import numpy as np
@@ -186,6 +186,7 @@ def normal_form(
         >>> round(normal_form(problem, 1, located).coefficient, 6)
         9.0
     """
+    require_one_segment(problem)
     if not located.converged:
         raise ValueError("located must be a bifurcation; Newton's method found none.")
     form = _form_at(problem, kind, located.angle, located.u)

@@ -245,3 +245,9 @@ def _check_shapes(problem: Problem) -> None:
             "map must return a state of the shape it is given, "
             f"{shapes(problem.template)}; got {shapes(after)}."
         )
+
+
+def require_one_segment(problem: Problem) -> None:
+    """Refuse several segments where one point of the cycle is what is computed with."""
+    if problem.segments > 1:
+        raise ValueError(f"problem must have one segment; got {problem.segments}.")

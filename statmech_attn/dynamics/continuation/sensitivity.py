@@ -18,7 +18,7 @@ from jaxtyping import Array, Complex, Float, PyTree
 
 from statmech_attn.dynamics.continuation.correction import correct
 from statmech_attn.dynamics.continuation.cycles import coordinates
-from statmech_attn.dynamics.continuation.problem import Problem
+from statmech_attn.dynamics.continuation.problem import Problem, require_one_segment
 from statmech_attn.dynamics.continuation.results import CONVERGED
 from statmech_attn.dynamics.options import Settings
 from statmech_attn.options import Numbers
@@ -43,7 +43,7 @@ def orbit(
         parameters: values that replace those of the problem, by name.
 
     Raises:
-        ValueError: a name that is no parameter, x of another size.
+        ValueError: a name that is no parameter, x of another size, several segments.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -53,6 +53,7 @@ def orbit(
         >>> round(float(jax.grad(point)(2.5)), 9)
         0.16
     """
+    require_one_segment(problem)
     return _orbit(
         _replaced(problem, parameters),
         problem=problem,

@@ -197,7 +197,7 @@ def _closed_in(problem, curve: Curve, a: Point, b: Point, kind: str) -> SpecialP
     }[kind]
     point = curve.zero(test, a, b)
     if point is None:
-        return _unresolved(problem, a)
+        return _special_at(problem, a, "unresolved")
     return _special_at(problem, point, kind)
 
 
@@ -215,7 +215,7 @@ def _events(problem, curve, a, b, splits) -> Iterator[SpecialPoint]:
         yield from _events(problem, curve, a, middle, splits - 1)
         yield from _events(problem, curve, middle, b, splits - 1)
     elif kinds:
-        yield _unresolved(problem, a)
+        yield _special_at(problem, a, "unresolved")
 
 
 def _hides_a_fold(special: SpecialPoint, a: Point, b: Point) -> bool:
@@ -277,28 +277,22 @@ def _critical_angle(a: Point, b: Point) -> float | None:
 
 def _special(problem, a: Point, b: Point, kind: int, located: Located, place: float):
     form = normal_form(problem, kind, located)
-    jacobian = _jacobian_of(problem, located.u)
     period = minimal_period(problem, located.u)
     halved = form.name == "pitchfork" and 2 * period == int(problem.period)
-    return SpecialPoint(
-        kind="period_halving" if halved else form.name,
-        value=float(located.u[-1]),
-        x=located.u[:-1],
-        period=period,
-        arclength=a.arclength + place * (b.arclength - a.arclength),
-        multipliers=multipliers(jacobian),
+    point = Point(
+        u=located.u,
         tangent=(1 - place) * a.tangent + place * b.tangent,
-        error=located.error,
-        form=form,
+        jacobian=_jacobian_of(problem, located.u),
+        arclength=a.arclength + place * (b.arclength - a.arclength),
+        iterations=0,
     )
+    special = _special_at(problem, point, "period_halving" if halved else form.name)
+    found = {"period": period, "error": located.error, "form": form}
+    return dataclasses.replace(special, **found)
 
 
 def _jacobian_of(problem: Problem, u):
     return np.asarray(linearise(problem.residual, jnp.asarray(u))[1])
-
-
-def _unresolved(problem: Problem, a: Point) -> SpecialPoint:
-    return _special_at(problem, a, "unresolved")
 
 
 def _special_at(problem: Problem, point: Point, kind: str) -> SpecialPoint:

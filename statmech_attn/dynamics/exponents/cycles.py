@@ -201,14 +201,8 @@ def _once(system, state, vector, frame, kicks, period):
 def go_round(system, state, vector, frame, kicks, period) -> Round:
     """Follow a state with other coordinates once round the cycle.
 
-    Args:
-        system: system with its tangent dynamics.
-        state: a point of the cycle.
-        vector: its coordinates.
-        frame: tangent vectors in columns.
-        kicks: (n, dim, 1 + k), kicks to the state (relative) and to the columns (of the
-            longest), one after another; all zero for none.
-        period: steps of each lane.
+    `kicks` (n, dim, 1 + k) are those to the state (relative) and to the columns (of the
+    longest), one after another, all zero for none; `period` are steps of each lane.
     """
     state = system.at(state, vector)
     noisy = jnp.any(kicks != 0)
@@ -389,19 +383,13 @@ def spectra(
     patience: int,
     separating: int = 1,
 ) -> CycleSpectrum:
-    """Exponents of n cycles.
+    """k exponents of n cycles with `periods` (n,) in steps, `whole_period`.
 
-    Args:
-        k: number of exponents.
-        rank: of the Jacobian.
-        once: takes indices of cycles, their vectors, frames and periods, and kicks, and
-            returns a `Round` of numpy arrays, cycles on the last axis.
-        vectors: (dim, n), near the cycles.
-        frames: (dim, k', n) with k' >= k, orthonormal and as well aligned as they are.
-        periods: (n,) steps, `whole_period`.
-        patience: rounds without half the error before after which a cycle is left as
-            it is.
-        separating: rounds at least, where moduli in a block are far apart.
+    `once` takes indices of cycles, their vectors (dim, n), near them, frames
+    (dim, k', n) with k' >= k, orthonormal and as well aligned as they are, periods and
+    kicks, and returns a `Round` of NumPy arrays.  A cycle is left as it is after
+    `patience` rounds without half the error before; where moduli in a block are far
+    apart, after `separating` ones at least.  `rank` is that of the Jacobian.
     """
     vectors, frames = vectors.copy(), frames.copy()
     dimension, columns, n = frames.shape

@@ -31,6 +31,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.maps.flows import solver_step, UNIT_OF_TIME
+from statmech_attn.dynamics.maps.orbit_equations import newton
 from statmech_attn.dynamics.maps.systems import (
     advance,
     as_system,
@@ -341,22 +342,18 @@ class _FlowReturn(NamedTuple):
 def _bracketed(rate, dt: float, asked):
     """Newton's method on [0, dt], where a function crosses zero upwards."""
 
-    def goes_on(carry):
-        _, _, _, change, count = carry
-        return (abs(change) > NEARLY * dt) & (count < ITERATIONS)
-
-    def improve(carry):
-        low, high, h, _, count = carry
+    def improve(bracket):
+        low, high, h = bracket
         value, slope = rate(h)
         low, high = jnp.where(value < 0, h, low), jnp.where(value < 0, high, h)
-        newton = h - value / slope
-        inside = (newton >= low) & (newton <= high)
-        after = jnp.where(inside, newton, (low + high) / 2)
-        return low, high, after, after - h, count + 1
+        step = h - value / slope
+        inside = (step >= low) & (step <= high)
+        after = jnp.where(inside, step, (low + high) / 2)
+        return (low, high, after), abs(after - h)
 
-    low, middle, high = (jnp.asarray(part * dt) for part in (0.0, 0.5, 1.0))
-    carry = low, high, middle, jnp.where(asked, dt, 0.0), jnp.asarray(0)
-    return jax.lax.while_loop(goes_on, improve, carry)[2]
+    start = tuple(jnp.asarray(part * dt) for part in (0.0, 1.0, 0.5))
+    tolerance = jnp.where(asked, NEARLY * dt, jnp.inf)
+    return newton(improve, start, tolerance, ITERATIONS)[0][2]
 
 
 def _short_step(field, x, h):

@@ -9,6 +9,9 @@ from statmech_attn.dynamics import rotation_number
 from statmech_attn.dynamics.continuation import (
     find_cycle,
     follow_cycle,
+    Located,
+    normal_form,
+    orbit,
     Point,
     Problem,
     Settings,
@@ -181,3 +184,19 @@ def test_a_branch_that_one_point_loses_is_followed_by_all():
     one = Problem(horseshoe, jnp.zeros(2), {"a": 6.0, "b": 0.3}, "a", 100)
     one = follow_cycle(one, branch.x[0, 0], 6.0, direction=-1).run()
     assert one.reason not in ("left_range", "max_points")
+
+
+def test_what_segments_cannot_do_is_refused():
+    posed = lambda **segments: Problem(
+        logistic, jnp.zeros(1), {"r": 3.2}, "r", **segments
+    )
+    several = posed(period=2, segments=2)
+    with pytest.raises(ValueError, match="segments must divide 6; got 4"):
+        posed(period=6, segments=4)
+    with pytest.raises(ValueError, match="shift must be .* zero of one segment; got 1"):
+        posed(period=6, shift=1)
+    with pytest.raises(ValueError, match="problem must have one segment; got 2"):
+        orbit(several, jnp.array([0.5]), r=3.3)
+    with pytest.raises(ValueError, match="problem must have one segment; got 2"):
+        normal_form(several, 1, Located(np.array([0.5, 0.8, 3.2]), np.pi, 0.0))
+    assert several.with_parameters(r=3.3).segments == 2

@@ -23,7 +23,6 @@ from statmech_attn.dynamics.continuation.arclength import (
     Curve,
     follow,
     interpolate,
-    NEAR_START,
     Point,
     zero_of,
 )
@@ -231,15 +230,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
         several = self.system.problem.segments > 1
         if several or self.kind == NEIMARK_SACKER or len(self.points) < 2:
             return False
-        start, scales = self._reversed_start(last), self._curve.scales
-        chord, offset = (point.u - last.u) / scales, (start.u - last.u) / scales
-        length = float(np.linalg.norm(chord))
-        place = float(chord @ offset) / length**2
-        if not 0 < place <= 1:
-            return False
-        near = (interpolate(last, point, place) - start.u) / scales
-        along = (start.tangent / scales) @ (point.tangent / scales)
-        return bool(np.linalg.norm(near) < NEAR_START * length and along > 0)
+        return self._curve.passes(self._reversed_start(last), last, point)
 
     def _reversed_start(self, last: Point) -> Point:
         """The first point of the curve, with the critical vector -v, after the last."""

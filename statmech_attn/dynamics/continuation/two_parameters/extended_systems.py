@@ -33,7 +33,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from statmech_attn.dynamics.continuation.arclength import DENSE, Method
-from statmech_attn.dynamics.continuation.correction import Linear
+from statmech_attn.dynamics.continuation.correction import Linearised
 from statmech_attn.dynamics.continuation.cycles import first_guess
 from statmech_attn.dynamics.continuation.multiple_shooting import (
     columns_of,
@@ -183,7 +183,7 @@ def _critical_tangent(system: ExtendedSegments, u) -> Float[Array, "m d"]:
     return null_vector(system.derivatives(u)[0], SIGN[system.kind])
 
 
-def _of_segments(residual: Any, w: Float[Array, " n+1"], row, off) -> Linear:
+def _of_segments(residual: Any, w: Float[Array, " n+1"], row, off) -> Linearised:
     """`correction.dense` for a critical cycle of several segments."""
     system, scales = residual.residual, residual.scales
     u, shape = scales * w, system.problem.shape
@@ -201,7 +201,7 @@ def _of_segments(residual: Any, w: Float[Array, " n+1"], row, off) -> Linear:
     tangent = (jnp.stack([across[1], -across[0]]) @ basis) / scales
     tangent = tangent * jnp.where(row @ tangent < 0, -1.0, 1.0)
     whole = jnp.concatenate([jacobians, in_values], axis=2)
-    return Linear(value, whole * columns_of(scales, shape, jnp), step, tangent)
+    return Linearised(value, whole * columns_of(scales, shape, jnp), step, tangent)
 
 
 @eqx.filter_jit
