@@ -30,7 +30,8 @@ from statmech_attn.dynamics.maps.orbit_equations import (
 def solve(blocks: Float[Array, "m d d+1"], values: Float[Array, "m d"]):
     """A solution of the linearised equations, their kernel, and its orientation.
 
-    Returns two arrays (m d + 1,) and the sign of det (DG; kernel).
+    Returns two arrays (m d + 1,) and the sign of det (DG; kernel), but for a factor
+    that is the same at all points.
     """
     d = blocks.shape[1]
     rest = jnp.concatenate([blocks[..., d:], values[..., None]], axis=2)

@@ -80,8 +80,11 @@ def restore(taken, first, last, weights: Float[Array, " r"]) -> Float[Array, "k 
 
 
 def orientation(taken) -> Float[Array, ""]:
-    """Sign of the determinant of what was taken out."""
-    return jnp.prod(-jnp.sign(jnp.diagonal(taken[1], axis1=1, axis2=2)))
+    """Sign of det of what was taken out, times that of the reflections, (-1)^(d (k-1)).
+
+    With it the equations of the ends have the sign of the product of the blocks.
+    """
+    return jnp.prod(jnp.sign(jnp.diagonal(taken[1], axis1=1, axis2=2)))
 
 
 def _reflect(column, rows):
