@@ -21,7 +21,7 @@ from statmech_attn.dynamics.continuation.multiple_shooting import (
     method_of,
     solve,
 )
-from statmech_attn.validation.families import delayed_logistic, henon, logistic
+from statmech_attn.dynamics.maps.catalogue import delayed_logistic, henon, logistic
 
 
 def whole(blocks):
