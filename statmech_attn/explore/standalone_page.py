@@ -4,7 +4,6 @@ import base64
 import gzip
 import itertools
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 from statmech_attn import storage
 from statmech_attn.explore.result_files.files import File, packed
 from statmech_attn.explore.serving import page
-from statmech_attn.explore.views import pictures
 from statmech_attn.explore.views.line import Line
 from statmech_attn.explore.views.plane import Plane
 from statmech_attn.explore.views.sheets import Sheet, sheet_of
@@ -25,7 +23,7 @@ COLUMNS, ROWS = 4096, 1024  # of these cells
 POINTS = 100_000  # of a line that are written one by one; of more, columns of them
 NUMBERS = 6_000_000  # of all maps of a plane; of more, every so many rows and columns
 TOLD = 1000  # points whose sentences are written
-CONTENT = 20 * 2**20  # bytes of the panels of a file, before they are compressed
+CONTENT = 15 * 2**20  # bytes of the figures of a file, compressed
 STEPS = 65535  # of a sample, or of a value of a map, over the range of all
 
 
@@ -41,7 +39,7 @@ def export(path: str | Path, target: str | Path, *, overwrite: bool = False) -> 
         How large it is, in words.
 
     Raises:
-        ValueError: a kind without pictures, or more panels than a page holds.
+        ValueError: a kind without pictures, or more of them than a page holds.
         StorageError: the file cannot be read, or the target is there already.
 
     Example:
@@ -142,19 +140,15 @@ def _sheet(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _contents(sheet: Sheet, drawings: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Panels by picture and numbers of its choices; none where they are too many."""
+    """Figures by picture and numbers of its choices; none where they are too many."""
     contents, room = {}, CONTENT
     for drawing in drawings:
         names = [choice["name"] for choice in drawing["choices"]]
         counts = [range(len(choice["values"])) for choice in drawing["choices"]]
         for numbers in itertools.product(*counts):
             chosen = dict(zip(names, numbers, strict=True))
-            content = sheet.panels(drawing["name"], chosen)
-            if "image" in content:
-                draw = partial(sheet.figure, drawing["name"], chosen)
-                png = base64.b64encode(pictures.written(draw, "png"))
-                content = {"image": png.decode()}
-            room -= len(json.dumps(content))
+            content = sheet.readable(drawing["name"], chosen)
+            room -= len(gzip.compress(json.dumps(content).encode()))
             if room < 0:
                 return None
             contents["/".join(map(str, [drawing["name"], *numbers]))] = content

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from statmech_attn.plotting.dynamics.plane_basins import plane_basins
     from statmech_attn.plotting.dynamics.sweeps import sweep_diagram
     from statmech_attn.plotting.dynamics.unstable_cycles import unstable_cycles
+    from statmech_attn.plotting.frame.axis_words import plain
     from statmech_attn.plotting.frame.choices import Choice, choices
     from statmech_attn.plotting.frame.drawing import (
         draw,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
         pictures,
         pruning_pictures,
     )
-    from statmech_attn.plotting.frame.panels import panels, plain, Unread
+    from statmech_attn.plotting.frame.readings import readable
     from statmech_attn.plotting.frame.registry import Beside, Picture
     from statmech_attn.plotting.frame.style import (
         DOUBLE,
@@ -190,7 +191,6 @@ __all__ = [
     "one_shot_pictures",
     "order_parameter_matrices",
     "overlaps_in_time",
-    "panels",
     "plain",
     "path_kernels",
     "PHASE_COLOURS",
@@ -205,6 +205,7 @@ __all__ = [
     "pruned_heads",
     "pruning_pictures",
     "pruning_ranks",
+    "readable",
     "response_curves",
     "running_lyapunov",
     "save",
@@ -216,7 +217,6 @@ __all__ = [
     "training",
     "trajectory_windows",
     "two_times",
-    "Unread",
     "unstable_cycles",
     "variance_against_examples",
 ]

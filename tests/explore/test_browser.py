@@ -349,38 +349,75 @@ def test_axe_has_no_complaint(tab, address, view, theme):
 
 def test_panels_tell_of_their_numbers_by_pointer_and_keyboard(tab, address):
     tab.goto(f"{address}#file=4&picture=order_parameters")
-    canvas = tab.locator("#panels canvas[tabindex]").first
+    panel = tab.locator("#panels .panel").first
     tab.locator("#panels[data-drawn]").wait_for(timeout=60_000)
     stored = storage.read(RESULTS / "one_shot_exact-0-laptop.h5").squeeze()
     names = [str(x) for x in stored.path_1.values]
-    canvas.focus()
+    panel.focus()
     tab.keyboard.press("ArrowRight")
-    told = tab.locator("#panels .told").first
+    told = tab.locator(".told")
     assert "Tab" in tab.locator("#keys").inner_text()
-    assert canvas.get_attribute("aria-describedby") == "keys"
+    assert panel.get_attribute("aria-describedby") == "keys"
     assert told.inner_text().startswith(f"path π′ {names[0]}, path π {names[0]}: ")
     value, error = told.inner_text().split()[-3::2]
     assert float(error) == pytest.approx(float(stored.U_1_stderr[0, 0]), rel=0.6)
     assert abs(float(value) - float(stored.U_1[0, 0])) <= float(error)
     tab.keyboard.press("ArrowDown")
     assert told.inner_text().startswith(f"path π′ {names[0]}, path π {names[1]}: ")
-    box = canvas.bounding_box()
-    tab.mouse.move(box["x"] + 76, box["y"] + 16)
+    tab.keyboard.press("ArrowUp")
     assert told.inner_text().startswith(f"path π′ {names[0]}, path π {names[0]}: ")
+    box = panel.bounding_box()
+    cell = box["width"] / len(names)
+    tab.mouse.move(box["x"] + 2.5 * cell, box["y"] + 1.5 * cell)
+    assert told.inner_text().startswith(f"path π′ {names[2]}, path π {names[1]}: ")
+    ring = panel.locator("i").bounding_box()
+    at = ring["x"] + ring["width"] / 2 - box["x"]
+    assert at == pytest.approx(2.5 * cell, abs=1.0)
+    tab.mouse.move(box["x"] + 0.5 * cell, box["y"] + 0.5 * cell)
     tab.locator("#choice-layer").press("End")
     until_address_has(tab, "c.layer=2")
     tab.locator("#panels[data-drawn*='layer\":1']").wait_for(timeout=20_000)
+    value, error = told.inner_text().split()[-3::2]  # of the same place there
+    assert abs(float(value) - float(stored.U_2[0, 0])) <= float(error)
     tab.locator("#picture").select_option("accuracy")
     tab.locator("#panels[data-drawn*=accuracy]").wait_for(timeout=20_000)
-    assert tab.locator("#panels figure").count() == 1
+    assert tab.locator("#panels img").count() == tab.locator(".panel").count() == 1
+
+
+def test_an_image_is_drawn_in_the_colours_of_the_theme(tab, address):
+    colours = """async () => {
+      const image = document.querySelector("#panels img");
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [400, 300];
+      const context = canvas.getContext("2d");
+      context.drawImage(image, 0, 0, 400, 300);
+      return [...context.getImageData(1, 1, 1, 1).data];
+    }"""
+    seen = {}
+    for theme in ("light", "dark"):
+        tab.goto(f"{address}#file=3&picture=accuracy&theme={theme}")
+        tab.reload()
+        tab.locator("#panels[data-drawn]").wait_for(timeout=60_000)
+        seen[theme] = tab.evaluate(colours)
+    assert seen["light"][:3] == [255, 255, 255] and seen["dark"][:3] == [27, 30, 36]
+    tab.locator("#theme").click()
+    tab.wait_for_timeout(1000)
+    assert tab.evaluate(colours) == seen["light"]
 
 
 def test_theory_and_samples_that_are_open_together_are_compared(tab, address):
     tab.goto(f"{address}#file=3&picture=comparison/finite_width")
     tab.locator("#panels[data-drawn]").wait_for(timeout=60_000)
-    legend = tab.locator("#sheet > .legend").inner_text()
-    assert "saddle point" in legend and "exact law" in legend
-    assert tab.locator("#panels figure").count() == 3
+    assert tab.locator(".panel").count() == 3
+    tab.locator(".panel").last.focus()
+    for words in ("saddle point", "exact law"):
+        for _ in range(30):
+            tab.keyboard.press("ArrowRight")
+            if words in tab.locator(".told").inner_text():
+                break
+        else:
+            raise AssertionError(f"nothing is told of the {words}")
+        tab.keyboard.press("ArrowLeft")
 
 
 def test_an_exported_file_of_any_kind_needs_no_server(tab, tmp_path):
@@ -392,9 +429,9 @@ def test_an_exported_file_of_any_kind_needs_no_server(tab, tmp_path):
     tab.on("request", lambda request: asked.append(request.url))
     tab.goto(f"{target.as_uri()}#picture=order_parameters&c.layer=2")
     tab.locator("#panels[data-drawn]").wait_for(timeout=20_000)
-    tab.locator("#panels canvas[tabindex]").focus()
+    tab.locator(".panel").focus()
     tab.keyboard.press("ArrowRight")
-    assert tab.locator("#panels .told").inner_text().startswith("path π′ 1, path π 1: ")
+    assert tab.locator(".told").inner_text().startswith("path π′ 1, path π 1: ")
     tab.locator("#picture").select_option("accuracy")
     tab.locator("#panels[data-drawn*=accuracy]").wait_for(timeout=20_000)
     assert tab.locator("#share").is_hidden()

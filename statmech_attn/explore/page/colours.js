@@ -27,7 +27,7 @@ export function rgb(hex) {
 }
 
 // A colour between two.
-export function mix(one, other, share) {
+function mix(one, other, share) {
   return one.map((x, i) => Math.round(x + share * (other[i] - x)));
 }
 
@@ -38,7 +38,7 @@ const bright = (colour) => {
 
 // A colour of the printed page where it is drawn here: greys turn with the page, others
 // are moved towards its ink until they stand out as much as the contrast says.
-export function themed(hex, contrast = dark() ? 4.5 : 3) {
+function themed(hex, contrast = dark() ? 4.5 : 3) {
   const colour = rgb(hex);
   const [page, ink] = [css("--panel"), css("--ink")].map(rgb);
   if (colour.every((x) => Math.abs(x - colour[0]) < 8)) {
@@ -50,6 +50,14 @@ export function themed(hex, contrast = dark() ? 4.5 : 3) {
     if ((high + 0.05) / (low + 0.05) >= contrast) return `rgb(${moved.join(" ")})`;
   }
   return css("--ink");
+}
+
+// An image of a printed page in the colours of the theme; areas keep theirs but for greys.
+export function themedImage(svg) {
+  const own = (name, part) => (name === "path" && part === "fill" ? 1 : undefined);
+  return svg.replace(/<(\w+)[^<>]* style="[^"]*"/g, (tag, name) =>
+    tag.replace(/(fill|stroke): (#[0-9a-f]{6})/g, (_, part, hex) => `${part}: ${themed(hex, own(name, part))}`))
+    .replace("<svg ", `<svg fill="${css("--ink")}" `);
 }
 
 // A table of 256 colours, [r, g, b] each.

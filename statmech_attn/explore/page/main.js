@@ -121,7 +121,7 @@ class Page {
     const Kind = { line: LineView, plane: PlaneView }[file.view];
     this.arrange(file, Boolean(Kind));
     if (!Kind) {
-      this.showPanels(file, number, asked);
+      this.showFigures(file, number, asked);
       return;
     }
     this.view = new Kind(file, number, this.source, ...canvases);
@@ -166,8 +166,8 @@ class Page {
     byId("choice").hidden = !file.variables?.length;
   }
 
-  // A file that is no scan: the panels of its figures.
-  showPanels(file, number, asked) {
+  // A file that is no scan: its figures.
+  showFigures(file, number, asked) {
     const holder = byId("sheet");
     if (file.view !== "sheet") {
       this.view = { file, number };

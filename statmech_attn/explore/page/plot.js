@@ -1,7 +1,7 @@
 // Scales, axes and how a window of a diagram is moved.
 
 import { css, ramp } from "./colours.js";
-import { digits, element, nodes, raise, symbol, write } from "./text.js";
+import { digits, element, nodes, raise, symbol } from "./text.js";
 
 export class Scale {
   // Values low..high to pixels from..to; with theta logarithmic beyond -theta..theta.
@@ -52,34 +52,6 @@ export class Scale {
   text(tick) { return tickText(tick, this.theta || Math.abs(this.high - this.low)); }
 }
 
-// Positive values, even in their logarithms.
-export class LogScale {
-  constructor(low, high, from, to) {
-    Object.assign(this, { low, high, from, to });
-    this.plain = new Scale(Math.log10(low), Math.log10(high), from, to);
-  }
-
-  at(value) { return this.plain.at(Math.log10(Math.max(value, 1e-300))); }
-
-  value(pixel) { return 10 ** this.plain.value(pixel); }
-
-  ticks() {
-    const [first, last] = [this.plain.low, this.plain.high];
-    const factors = last - first < 1.2 ? [1, 2, 5] : last - first < 3 ? [1, 3] : [1];
-    const apart = Math.ceil((last - first) / 8) || 1;
-    const ticks = [];
-    for (let power = Math.floor(first); power <= last; power += 1) {
-      for (const factor of power % apart ? [] : factors) {
-        const value = factor * 10 ** power;
-        if (value >= this.low && value <= this.high) ticks.push(value);
-      }
-    }
-    return ticks;
-  }
-
-  text(tick) { return tickText(tick, tick); }
-}
-
 export function tickText(value, span) {
   const size = Math.abs(value);
   if (size && (size < 1e-4 || size >= 1e6)) {
@@ -107,7 +79,6 @@ export const FONT = '12px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", s
 // Frame, ticks and words of a panel.
 export function drawAxes(context, {
   x, y, box, xWords, yWords, xLabels = true, zero = false, apart = [90, 48],
-  turned = false, wordsAt = 22,
 }) {
   const [left, top, right, bottom] = box;
   context.save();
@@ -118,16 +89,15 @@ export function drawAxes(context, {
   context.strokeRect(left + 0.5, top + 0.5, right - left - 1, bottom - top - 1);
   if (x) {
     const ticks = x.ticks(Math.max(2, Math.floor((right - left) / apart[0])));
-    const write = turned ? turnedText : plainText;
     for (const tick of ticks) {
       const at = Math.round(x.at(tick)) + 0.5;
       context.beginPath();
       context.moveTo(at, bottom);
       context.lineTo(at, bottom + 4);
       context.stroke();
-      if (xLabels) write(context, x.text(tick), at, bottom + 6);
+      if (xLabels) plainText(context, x.text(tick), at, bottom + 6);
     }
-    if (xLabels && xWords) plainText(context, xWords, (left + right) / 2, bottom + wordsAt);
+    if (xLabels && xWords) plainText(context, xWords, (left + right) / 2, bottom + 22);
   }
   if (y) {
     const ticks = y.ticks(Math.max(2, Math.floor((bottom - top) / apart[1])));
@@ -155,7 +125,7 @@ export function drawAxes(context, {
       context.translate(13, (top + bottom) / 2);
       context.rotate(-Math.PI / 2);
       context.textAlign = "center";
-      yWords.split("\n").forEach((words, i) => write(context, words, 0, 14 * i));
+      context.fillText(yWords, 0, 0);
       context.restore();
     }
   }
@@ -167,18 +137,7 @@ export function plainText(context, text, x, y) {
   context.textAlign = "center";
   context.textBaseline = "top";
   const room = context.canvas.clientWidth - context.measureText(text).width / 2;
-  write(context, text, Math.min(x, room), y);
-}
-
-// Text that ends at a place below the axis, read from the lower left.
-function turnedText(context, text, x, y) {
-  context.save();
-  context.translate(x + 3, y + 2);
-  context.rotate(-Math.PI / 4);
-  context.textAlign = "right";
-  context.textBaseline = "middle";
-  context.fillText(text.length > 10 ? `${text.slice(0, 9)}…` : text, 0, 0);
-  context.restore();
+  context.fillText(text, Math.min(x, room), y);
 }
 
 // An entry of a legend: a patch of colour, or line, dashes, dot or ring, and its words.
@@ -189,11 +148,10 @@ export function swatch(colour, words, shape = "") {
 }
 
 // Colours between two values, as an entry of a legend.
-//   kind: name of a table of 256 colours, or the table.
 export function colourBar(kind, [low, high], words) {
   const bar = element("canvas", { width: 256, height: 1, "aria-hidden": true });
   const context = bar.getContext("2d");
-  (Array.isArray(kind) ? kind : ramp(kind)).forEach((colour, i) => {
+  ramp(kind).forEach((colour, i) => {
     context.fillStyle = `rgb(${colour.join(" ")})`;
     context.fillRect(i, 0, 1, 1);
   });

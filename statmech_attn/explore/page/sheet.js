@@ -1,11 +1,12 @@
-// Files that are seen as panels: the figures of the package, one at a time.
+// Files that are seen as figures of the package, one at a time, each an image whose panels
+// tell their numbers, from the data of plotting/frame/readings.py.
 // Choices are made by sliders and lists; between stored values the server computes.
 
-import { drawPanel, legendOf, nearest, scalesOf } from "./panels.js";
+import { dark, themedImage } from "./colours.js";
 import { element, nodes, symbol } from "./text.js";
 
-const MANY = 6;  // panels from which they are drawn smaller
-
+const NEAR = 22;  // pixels within which a number is told
+const INCH = 170;  // pixels of an inch of the printed page, at most
 const STEPS = 1000;  // of a slider between stored values
 const NEAR_STORED = 8;  // steps within which it takes the stored value
 const BEYOND = 4;  // a single value is taken so many times smaller and larger
@@ -48,7 +49,6 @@ export class SheetView {
     this.names = [];
     this.picture = file.drawings[0].name;
     this.values = {};
-    this.drawings = [];
     this.computes = source.computes && !file.why;
   }
 
@@ -99,13 +99,12 @@ export class SheetView {
     this.told = element("p", { id: "solved", role: "status" });
     this.why = element("p", { class: "quiet" });
     this.words = element("p", { class: "quiet" });
-    this.legend = element("p", { class: "legend" });
     this.panels = element("div", { id: "panels" });
-    this.note = element("p", { class: "quiet", id: "note" });
+    this.reading = element("p", { class: "told", "aria-live": "polite" });
     const form = element("form", { id: "choices", "aria-label": "Choices",
       onsubmit: (event) => event.preventDefault() },
       element("div", {}, element("label", { for: "picture" }, "picture"), pictures), this.controls);
-    this.holder.replaceChildren(form, this.words, this.why, this.told, this.legend, this.panels, this.note);
+    this.holder.replaceChildren(form, this.words, this.why, this.told, this.panels, this.reading);
   }
 
   // Controls of the picture that is chosen.
@@ -186,7 +185,7 @@ export class SheetView {
     this.timer = setTimeout(() => this.load(), after);
   }
 
-  // The panels of what is chosen, computed where the file does not hold it.
+  // The picture of what is chosen, computed where the file does not hold it.
   async load() {
     if (!this.panels?.isConnected) {
       this.built = null;
@@ -203,10 +202,9 @@ export class SheetView {
     try {
       const content = solved
         ? await this.source.ask("solved", { ...question, values, page: this.page })
-        : await this.source.ask("panels", question);
+        : await this.source.ask("figure", question);
       if (asked !== this.asked) return;
-      if (content.image) await this.showImage(question, content.image);
-      else this.show(content);
+      await this.show(content);
       const seconds = ((performance.now() - began) / 1000).toFixed(2);
       this.say(solved ? `Computed here in ${seconds} s, at a point that the file does not hold.` : "");
       this.changed();
@@ -215,76 +213,75 @@ export class SheetView {
     }
   }
 
-  // A figure that is no panels, such as one of a plug-in, as matplotlib draws it.
-  //   stored: where an exported page holds it; true where the server draws it.
-  async showImage(question, stored) {
-    this.content = { panels: [], legend: [], note: "" };
-    this.draw();
-    const image = element("img", { alt: this.drawing.told });
-    image.src = stored === true
-      ? URL.createObjectURL(await this.source.ask("picture", { ...question, form: "png" }))
-      : `data:image/png;base64,${stored}`;
-    this.panels.replaceChildren(image);
-    this.panels.dataset.drawn = this.picture;
-  }
-
-  show(content) {
-    const { panels } = content;
-    const titles = (of) => JSON.stringify(of?.map(({ title, shape, x, y }) => [title, shape, x.words, y.words]));
-    if (titles(panels) !== titles(this.content?.panels)) {
-      this.drawings = panels.map((panel) => this.figure(panel));
-      this.panels.replaceChildren(...this.drawings.map(({ figure }) => figure));
-    }
-    this.content = content;
-    this.panels.classList.toggle("many", panels.length > MANY);
-    panels.forEach((panel, i) => Object.assign(this.drawings[i], { panel }));
-    this.draw();
+  // A picture with its panels over it, and again the number that was told.
+  async show(content) {
+    const { image, size: [width], note, panels } = this.content = content;
+    this.isDark = dark();
+    const drawn = this.drawn = element("img", { alt: symbol(`${this.drawing.told} ${note}`) });
+    drawn.src = URL.createObjectURL(new Blob([themedImage(image)], { type: "image/svg+xml" }));
+    await drawn.decode();
+    URL.revokeObjectURL(drawn.src);
+    if (drawn !== this.drawn) return;
+    const tells = panels.map((panel) => this.panel(panel));
+    const figure = element("figure", { class: "picture" }, drawn, ...tells.map(({ over }) => over));
+    figure.style.setProperty("--wide", `${INCH * width}px`);
+    this.panels.replaceChildren(figure);
     this.panels.dataset.drawn = JSON.stringify([this.picture, this.chosen]);
+    const [number, at] = this.at ?? [];
+    this.reading.replaceChildren();
+    tells[number]?.tell(at);
   }
 
-  figure(panel) {
-    const { title, shape, x, y } = panel;
-    const canvas = element("canvas", {
-      tabindex: "0", role: "application", "aria-roledescription": "chart",
-      "aria-label": `${[title, y.words].filter(Boolean).join(", ")} against ${x.words}`,
-      "aria-describedby": "keys",
-    });
-    const legend = element("p", { class: "legend" });
-    const told = element("p", { class: "told", "aria-live": "polite" });
-    const drawing = { panel, canvas, legend, told, targets: [], at: -1 };
-    canvas.addEventListener("pointermove", (event) => {
-      const { left, top } = canvas.getBoundingClientRect();
-      this.tell(drawing, nearest(drawing.targets, [event.clientX - left, event.clientY - top]));
-    });
-    canvas.addEventListener("keydown", (event) => {
-      const across = panel.marks.find(({ type }) => type === "cells")?.values[0].length ?? 1;
-      const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: across, ArrowUp: -across }[event.key];
-      if (!step || !drawing.targets.length) return;
-      event.preventDefault();
-      const last = drawing.targets.length - 1;
-      this.tell(drawing, Math.max(0, Math.min(last, drawing.at + step)));
-    });
-    drawing.figure = element("figure", { class: `panel ${shape}` },
-      title ? element("figcaption", {}, ...nodes(title)) : "", canvas, legend, told);
-    return drawing;
-  }
-
-  tell(drawing, at) {
-    drawing.at = at;
-    drawing.told.replaceChildren(...nodes(drawing.targets[at]?.text() ?? ""));
-  }
-
+  // The same picture in the colours of another theme.
   draw() {
-    if (!this.content) return;
-    this.legend.replaceChildren(...legendOf(this.content.legend));
-    this.note.replaceChildren(...nodes(this.content.note));
-    for (const { panel, legend } of this.drawings) {  // canvases fill what these leave
-      legend.replaceChildren(...scalesOf(panel), ...legendOf(panel.legend));
-    }
-    for (const drawing of this.drawings) {
-      drawing.targets = drawPanel(drawing.canvas, drawing.panel);
-      this.tell(drawing, drawing.at);
-    }
+    if (this.content && this.isDark !== dark()) this.show(this.content);
+  }
+
+  // What lies over a panel: it tells the number at the pointer, or the next one by a key.
+  panel({ place, words, marks }, number) {
+    const targets = marks.flatMap(({ places, words: parts, numbers, behind }) =>
+      places.map(([x, y, w = 0, h = 0], i) => ({ x, y, w, h, behind,
+        text: () => parts.map((part, k) => part + (numbers[i][k] ?? "")).join("") })));
+    const ring = element("i", { hidden: true });
+    const over = element("div", {
+      class: "panel", tabindex: "0", role: "application", "aria-roledescription": "chart",
+      "aria-label": symbol(words), "aria-describedby": "keys",
+    }, ring);
+    ["left", "top", "width", "height"].forEach((side, i) => { over.style[side] = `${place[i]}%`; });
+    let at = -1;
+    const tell = (to) => {
+      at = to;
+      this.at = [number, at];
+      const target = targets[at];
+      ring.hidden = !target;
+      this.reading.replaceChildren(...nodes(target?.text() ?? ""));
+      if (target) [ring.style.left, ring.style.top] = [`${target.x}%`, `${target.y}%`];
+    };
+    const point = ({ clientX, clientY }) => {
+      const { left, top, width, height } = over.getBoundingClientRect();
+      const away = (from, middle, half, size) => Math.max(Math.abs(from - middle * size / 100) - half * size / 100, 0);
+      let least = NEAR;
+      tell(targets.reduce((best, { x, y, w, h, behind }, i) => {
+        const far = behind + Math.hypot(away(clientX - left, x, w, width), away(clientY - top, y, h, height));
+        if (far >= least) return best;
+        least = far;
+        return i;
+      }, -1));
+    };
+    over.addEventListener("pointermove", point);
+    over.addEventListener("pointerdown", point);
+    over.addEventListener("keydown", (event) => {
+      const along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      const down = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!(along || down) || !targets.length) return;
+      event.preventDefault();
+      if (along || at < 0) return tell(Math.max(0, Math.min(targets.length - 1, at + (along ?? 1))));
+      const { x, y } = targets[at];  // the next one above or below it
+      const far = (target) => ((target.y - y) * down > 0.1 ? 9 * Math.abs(target.x - x) + Math.abs(target.y - y) : Infinity);
+      const next = targets.reduce((best, target, i) => (far(target) < far(targets[best]) ? i : best), at);
+      tell(next);
+    });
+    return { over, tell };
   }
 
   say(text) {

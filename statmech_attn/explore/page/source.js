@@ -84,7 +84,7 @@ export class Embedded {
     return { files: [this.held.file] };
   }
 
-  // The panels of a picture, by the numbers of its choices.
+  // A picture, by the numbers of its choices.
   async ask(name, { name: picture, chosen }) {
     return this.held.contents[[picture, ...Object.values(chosen)].join("/")];
   }

@@ -45,34 +45,13 @@ export function typeset(text) {
   return symbol(text).replace(/(^|[\s=(])-(?=[\d∞])/g, "$1−");
 }
 
-// Parts of words that stand on the line (0), low (-1: `_{...}`) and high (1: `^{...}`).
-export function runs(words) {
-  const shift = { _: -1, "^": 1 };
-  return words.split(/([_^]\{[^{}]*\})/).filter(Boolean)
-    .map((part) => (/^[_^]\{/.test(part) ? [part.slice(2, -1), shift[part[0]]] : [part, 0]));
-}
-
+// Words of which parts stand low (`_{...}`) or high (`^{...}`).
 export function nodes(words) {
-  return runs(words).map(([part, shift]) => (shift ? element(shift < 0 ? "sub" : "sup", {}, part) : part));
-}
-
-// Words with low and high parts on a canvas, in its font and alignment.
-export function write(context, words, x, y) {
-  const [font, align] = [context.font, context.textAlign];
-  const small = font.replace(/(\d+(?:\.\d+)?)px/, (_, size) => `${Math.round(0.75 * size)}px`);
-  const parts = runs(words).map(([part, shift]) => {
-    context.font = shift ? small : font;
-    return { part, shift, width: context.measureText(part).width };
+  const tags = { "_{": "sub", "^{": "sup" };
+  return words.split(/([_^]\{[^{}]*\})/).filter(Boolean).map((part) => {
+    const tag = tags[part.slice(0, 2)];
+    return tag ? element(tag, {}, part.slice(2, -1)) : part;
   });
-  const whole = parts.reduce((sum, { width }) => sum + width, 0);
-  let at = x - ({ center: whole / 2, right: whole }[align] ?? 0);
-  context.textAlign = "left";
-  for (const { part, shift, width } of parts) {
-    context.font = shift ? small : font;
-    context.fillText(part, at, y - (shift > 0 ? 5 : 4 * shift));
-    at += width;
-  }
-  Object.assign(context, { font, textAlign: align });
 }
 
 export function axisWords({ words, symbol: sign, unit }) {

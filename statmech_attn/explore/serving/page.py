@@ -23,7 +23,6 @@ MODULES = (  # each imports from those before it
     "overlays.js",
     "line.js",
     "plane.js",
-    "panels.js",
     "sheet.js",
     "figures.js",
     "point.js",

@@ -89,7 +89,7 @@ class Server:
                     ("picture", self._picture, requests.Picture),
                     ("script", self._script, requests.Picture),
                     ("overlays", self._overlays, requests.FileRequest),
-                    ("panels", self._panels, requests.Sheet),
+                    ("figure", self._figure, requests.Sheet),
                     ("solved", self._solved, requests.Solved),
                 )
             ),
@@ -283,15 +283,15 @@ class Server:
         others = self._ready(but=message.file)
         return _json({"overlays": overlays.over(view.file, others)})
 
-    def _panels(self, message: requests.Sheet) -> Response:
-        return _json(self._sheet(message).panels(message.name, message.chosen))
+    def _figure(self, message: requests.Sheet) -> Response:
+        return _json(self._sheet(message).readable(message.name, message.chosen))
 
     def _solved(self, message: requests.Solved) -> Response:
         sheet, solving = self._sheet(message), self._chosen(message).live
         if not isinstance(solving, Solving):
             raise ValueError(self._chosen(message).why)
         point = solving.solved(message.values, message.page)
-        return _json(sheet.panels(message.name, message.chosen, point))
+        return _json(sheet.readable(message.name, message.chosen, point))
 
     def _ready(self, but: int) -> list[ServedFile]:
         """The other files that have been opened."""
@@ -313,7 +313,7 @@ class Server:
     def _sheet(self, message: requests.FileRequest) -> Sheet:
         view = self._view(message)
         if not isinstance(view, Sheet):
-            raise ValueError("This file has no panels.")
+            raise ValueError("This file has no figures.")
         return beside(view, self._ready(but=message.file))
 
     def _line(self, message: requests.FileRequest) -> Line:

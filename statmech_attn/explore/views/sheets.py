@@ -1,4 +1,4 @@
-"""Files that are seen as panels: the figures of the package, as data for the page.
+"""Files that are seen as figures: those of the package, with numbers for the page.
 
 A picture is the one of its name in `plotting`; what can be chosen of it are its page (a
 temperature, values of beta, ...) and the keywords that `plotting.registry.picture`
@@ -20,15 +20,7 @@ from matplotlib.figure import Figure
 from statmech_attn import comparison
 from statmech_attn.explore.result_files.files import File
 from statmech_attn.explore.views.pictures import DRAWING, LARGEST
-from statmech_attn.plotting import (
-    Beside,
-    Choice,
-    choices,
-    offered,
-    panels,
-    Picture,
-    Unread,
-)
+from statmech_attn.plotting import Beside, Choice, choices, offered, Picture, readable
 
 
 KEPT = 32  # pictures that are remembered
@@ -49,7 +41,7 @@ class Offer(NamedTuple):
 
 
 class Sheet:
-    """A file as the panels of its pictures.
+    """A file as its pictures.
 
     Attributes:
         others: files that are open beside it.
@@ -97,23 +89,21 @@ class Sheet:
                 offers |= {f"{COMPARED}/{name}": offer for name, offer in of.items()}
         return offers
 
-    def panels(
+    def readable(
         self,
         name: str,
         chosen: Mapping[str, int] = {},
         point: xr.Dataset | None = None,
     ) -> dict[str, Any]:
-        """What a picture shows, as `plotting.panels` describes it.
+        """A picture as `plotting.readable` gives it.
 
         `chosen` are numbers of values by name; `point` has been computed at other
         values.
         """
 
         def draw() -> dict[str, Any]:
-            try:
-                return panels(self.figure(name, chosen, point), solved)
-            except Unread:
-                return {"image": True}
+            with DRAWING:
+                return readable(self.figure(name, chosen, point), solved)
 
         solved = None if point is None else float(point.width)
         return draw() if solved else self._once((name, *sorted(chosen.items())), draw)

@@ -17,7 +17,7 @@ from statmech_attn.labels import counted, unit_of
 from statmech_attn.plotting.dynamics.bifurcation import bifurcation_samples
 from statmech_attn.plotting.frame import notes, sheets, style
 from statmech_attn.plotting.frame.axis_words import is_own, label, shown
-from statmech_attn.plotting.frame.panels import tell
+from statmech_attn.plotting.frame.readings import tell
 from statmech_attn.plotting.frame.registry import has, picture
 from statmech_attn.plotting.frame.sheets import PanelAxes
 

@@ -1,12 +1,37 @@
-"""Words of axes: those of the published figures, or those of a system of one's own."""
+"""Words of axes, of the published figures or of a system of one's own, and formulas."""
 
 import re
+import unicodedata
 
 import xarray as xr
 
 from statmech_attn.dynamics.diagrams import INDEX
 from statmech_attn.labels import plural, unit_of
 from statmech_attn.plotting.frame import style
+
+
+SIGNS = {
+    "cdot": "·",
+    "ell": "ℓ",
+    "equiv": "≡",
+    "geq": "≥",
+    "infty": "∞",
+    "lambda": "λ",
+    "langle": "⟨",
+    "leq": "≤",
+    "left": "",
+    "pm": "±",
+    "prime": "′",
+    "propto": "∝",
+    "rangle": "⟩",
+    "right": "",
+    "sum": "∑",
+    "times": "×",
+    "to": "→",
+    ",": " ",
+    ";": " ",
+    "!": "",
+}
 
 
 def is_own(dataset: xr.Dataset) -> bool:
@@ -60,3 +85,37 @@ def symbol(text: str) -> str:
     if letter is None:
         return text
     return f"${letter[1]}_{{{letter[2]}}}$" if letter[2] else f"${letter[1]}$"
+
+
+def plain(words: str) -> str:
+    r"""Words with formulas as characters; `_{...}` and `^{...}` stand low and high.
+
+    Args:
+        words: of a figure, with formulas between dollar signs.
+
+    Example:
+        >>> plain(r"width $N_0$, $m^{o,\mathrm{SE}}_1$, $\beta \to \infty$")
+        'width N_{0}, m^{o,SE}_{1}, β → ∞'
+    """
+    parts = words.split("$")
+    if len(parts) % 2 == 0:
+        return words
+    return "".join(_formula(x) if i % 2 else x for i, x in enumerate(parts))
+
+
+def _formula(text: str) -> str:
+    text = re.sub(r"\\(?:mathrm|mathit|mathbf|mathdefault)(?=\{)", "", text)
+    text = re.sub(r"\\([A-Za-z]+|.)", lambda found: _sign(found[1]), text)
+    text = text.replace("^′", "′").replace("'", "′").replace("-", "−")
+    text = re.sub(r"([_^])([^{}\s])", r"\1{\2}", text)
+    return re.sub(r"(?<![_^])\{([^{}]*)\}", r"\1", text)
+
+
+def _sign(command: str) -> str:
+    if command in SIGNS:
+        return SIGNS[command]
+    size = "CAPITAL" if command[0].isupper() else "SMALL"
+    try:
+        return unicodedata.lookup(f"GREEK {size} LETTER {command.upper()}")
+    except KeyError:
+        return command

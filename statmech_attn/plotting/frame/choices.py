@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.plotting.frame import notes, style
-from statmech_attn.plotting.frame.panels import plain
+from statmech_attn.plotting.frame.axis_words import plain
 from statmech_attn.plotting.frame.registry import Picture, temperatures
 
 

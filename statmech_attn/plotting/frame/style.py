@@ -98,6 +98,7 @@ SETTINGS: dict[Any, Any] = {
     "figure.constrained_layout.h_pad": 0.03,
     "figure.constrained_layout.w_pad": 0.03,
     "pdf.fonttype": 42,
+    "svg.hashsalt": MAKER,  # the same file from the same figure
 }
 WORDS = {
     "beta": r"output inverse temperature $\beta$",

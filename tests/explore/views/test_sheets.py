@@ -1,5 +1,6 @@
-"""Files as panels: pictures, pages and choices, points between, files beside."""
+"""Files as figures: pictures, pages and choices, points between, files beside."""
 
+import re
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
@@ -17,6 +19,7 @@ from statmech_attn.explore.result_files.files import File
 from statmech_attn.explore.views import overlays, sheets
 from statmech_attn.explore.views.sheets import joined, Sheet, sheet_of
 from statmech_attn.plotting.frame import registry, style
+from statmech_attn.presentation import quantity
 
 
 RESULTS = Path(__file__).resolve().parents[3] / "paper_figs" / "results"
@@ -44,10 +47,17 @@ def held(dataset: xr.Dataset, source: str = "") -> Any:
     )
 
 
-def marks(content: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    return [
-        x for panel in content["panels"] for x in panel["marks"] if x["type"] == kind
-    ]
+def told(content: dict[str, Any], words: str = "", panel: int | None = None):
+    """Numbers of the marks with these words: of each its texts, as columns."""
+    of = content["panels"] if panel is None else [content["panels"][panel]]
+    every = [x for one in of for x in one["marks"] if words in "…".join(x["words"])]
+    return [list(zip(*mark["numbers"], strict=True)) for mark in every]
+
+
+def numbers(texts) -> list[float]:
+    """Numbers without their errors."""
+    plain = (x.split(" ")[0].replace("−", "-") for x in texts)
+    return [float(re.sub(r"·10\^\{(.*)\}", r"e\1", x)) for x in plain]
 
 
 def theory(widths=(10.0, 20.0, 50.0), temperatures=(0.25, 1.0)) -> xr.Dataset:
@@ -97,30 +107,31 @@ def test_every_kept_result_offers_its_pictures():
         file.close()
 
 
-def test_panels_are_those_of_the_figure_of_this_name(files):
+def test_a_picture_is_the_figure_of_this_name(files):
     figure = dict(plotting.pictures(storage.read(files["pruning"].path)))[
         "pruned_heads"
     ]
-    assert Sheet(files["pruning"]).panels("pruned_heads") == plotting.panels(figure)
+    assert Sheet(files["pruning"]).readable("pruned_heads") == plotting.readable(figure)
 
 
 def test_pages_and_keywords_are_chosen_by_number():
     file = held(theory())
     sheet = Sheet(file)
     chosen = {"width": 2, "temperature": 1}
-    (cells,) = marks(sheet.panels("order_parameters", chosen), "cells")
+    (cells,) = told(sheet.readable("order_parameters", chosen), "path")
     expected = file.dataset.U_1.sel(width=50, temperature=1.0)
-    assert np.allclose(cells["values"], expected, rtol=1e-6)
-    bars, limit = marks(sheet.panels("alignment", chosen), "bars")
-    assert np.allclose(bars["top"], file.dataset.kernel_overlap[2, 1], rtol=1e-6)
-    assert np.allclose(limit["top"], file.dataset.kernel_overlap_gp, rtol=1e-6)
+    assert np.allclose(numbers(cells[-1]), expected.values.ravel(), rtol=1e-5)
+    bars, limit = told(sheet.readable("alignment", chosen), "overlap")
+    assert np.allclose(numbers(bars[1]), file.dataset.kernel_overlap[2, 1], rtol=1e-5)
+    of_limit = file.dataset.kernel_overlap_gp
+    assert np.allclose(numbers(limit[1]), of_limit, rtol=1e-5)
 
 
 def test_a_picture_is_drawn_once_for_all_who_ask(monkeypatch):
     sheet = Sheet(held(theory()))
-    first = sheet.panels("accuracy", {"temperature": 1})
+    first = sheet.readable("accuracy", {"temperature": 1})
     monkeypatch.setattr(Sheet, "figure", None)
-    assert sheet.beside([]).panels("accuracy", {"temperature": 1}) is first
+    assert sheet.beside([]).readable("accuracy", {"temperature": 1}) is first
 
 
 def test_a_point_that_was_computed_stands_among_stored_ones():
@@ -130,14 +141,15 @@ def test_a_point_that_was_computed_stands_among_stored_ones():
     )
     point["accuracy"] = 0.5
     sheet = Sheet(held(stored))
-    content = sheet.panels("accuracy", {"temperature": 0}, point)
-    (curve,) = [x for x in marks(content, "line") if len(x["x"]) == 4]
-    assert curve["x"] == [10.0, 20.0, 33.0, 50.0] and curve["y"][2] == 0.5
-    assert np.allclose(np.delete(curve["y"], 2), stored.accuracy[:, 0], rtol=1e-6)
-    (place,) = marks(content, "place")
-    assert (place["value"], place["words"]) == (33.0, "computed here")
-    (cells,) = marks(sheet.panels("order_parameters", {}, point), "cells")
-    assert np.allclose(cells["values"], point.U_1, rtol=1e-6)
+    content = sheet.readable("accuracy", {"temperature": 0}, point)
+    (curve,) = [x for x in told(content, "accuracy") if len(x[0]) == 4]
+    assert curve[0] == ("10", "20", "33", "50") and curve[1][2] == "0.5"
+    others = np.delete(numbers(curve[1]), 2)
+    assert np.allclose(others, stored.accuracy[:, 0], rtol=1e-5)
+    ((place,),) = told(content, "computed here")
+    assert place == ("33",)
+    (cells,) = told(sheet.readable("order_parameters", {}, point), "path")
+    assert np.allclose(numbers(cells[-1]), point.U_1.values.ravel(), rtol=1e-5)
 
 
 def test_at_another_temperature_only_the_point_is_known():
@@ -159,29 +171,26 @@ def test_at_another_temperature_only_the_point_is_known():
 )
 def test_choices_that_are_not_there_are_refused_in_one_line(name, chosen, said):
     with pytest.raises(ValueError, match=said) as refusal:
-        Sheet(held(theory())).panels(name, chosen)
+        Sheet(held(theory())).readable(name, chosen)
     assert "\n" not in str(refusal.value)
 
 
 def test_what_is_larger_than_a_picture_may_be_is_refused(monkeypatch):
     monkeypatch.setattr(sheets, "LARGEST", 100)
     with pytest.raises(ValueError, match="more than fits into a picture"):
-        Sheet(held(theory())).panels("accuracy")
+        Sheet(held(theory())).readable("accuracy")
 
 
 def test_estimates_of_one_problem_are_compared(files):
     others = [files[name] for name in ("exact-0", "weights-0")]
     sheet = Sheet(files["saddle-0"]).beside(others)
-    content = sheet.panels("comparison/finite_width")
-    words = [entry["words"] for entry in content["legend"]]
-    assert words == ["saddle point", "exact law", "weights (NUTS)"]
+    content = sheet.readable("comparison/finite_width")
+    for words in ("saddle point", "exact law", "weights (NUTS)"):
+        assert told(content, f"{words}: "), words
     exact = storage.read(files["exact-0"].path).squeeze()
-    (accuracy,) = [
-        x for x in content["panels"][2]["marks"] if x["words"] == "exact law"
-    ]
-    assert np.allclose(accuracy["y"], exact.accuracy, rtol=1e-6)
-    low, high = accuracy["error"]
-    assert np.allclose((high[0] - low[0]) / 2, exact.accuracy_stderr, rtol=1e-5)
+    (accuracy,) = told(content, "exact law", panel=2)
+    expected = quantity(float(exact.accuracy), float(exact.accuracy_stderr))
+    assert accuracy[1] == (expected,) and "±" in expected
     assert "comparison/finite_width" not in Sheet(files["saddle-0"]).offers()
     other = Sheet(files["theory-0"]).beside([held(theory())])  # of no sampled weights
     assert not [name for name in other.offers() if "/" in name]
@@ -194,7 +203,7 @@ def test_samples_of_the_same_task_are_drawn_beside_the_theory(monkeypatch):
     sampled.attrs |= {"kind": "posterior", "method": "order-parameter"}
     of_another = sampled.assign_attrs(task="another")
     sheet = Sheet(held(theory((10.0,), (1.0,))))
-    count = lambda *files: len(marks(sheet.beside(files).panels("accuracy"), "line"))
+    count = lambda *files: len(told(sheet.beside(files).readable("accuracy"), "width"))
     alone = count()
     assert count(held(sampled)) == alone + 1
     assert count(held(of_another, "other")) == alone
@@ -238,24 +247,25 @@ def simulated() -> tuple[xr.Dataset, xr.Dataset]:
 def test_the_noise_band_of_a_theory_is_drawn_beside_a_simulation():
     theory, simulation = simulated()
     sheet = Sheet(held(simulation)).beside([held(theory)])
-    content = sheet.panels("simulation", {"pattern": 1})
-    _, second = content["panels"]
-    (band,) = [mark for mark in second["marks"] if mark["type"] == "band"]
     half = theory.m_o_se_noise_std.values[0, :, 1] / 20
-    assert np.allclose(np.subtract(band["high"], band["low"]), 2 * half, rtol=1e-4)
-    mean = simulation.m_o_se_mean.values[1, 0, :, 1]
-    assert numbers_in(second, mean)
-    elsewhere = held(theory.assign_attrs(start="elsewhere"))
-    alone = Sheet(held(simulation)).beside([elsewhere]).panels("simulation")
-    assert "mean field, N → ∞" not in [entry["words"] for entry in alone["legend"]]
-
-
-def numbers_in(panel: dict[str, Any], values: np.ndarray) -> bool:
-    """Whether a line of a panel has these numbers."""
-    lines = [mark["y"] for mark in panel["marks"] if mark["type"] == "line"]
-    return any(
-        np.allclose(y, values, rtol=1e-6) for y in lines if len(y) == len(values)
+    bands = lambda sheet: [
+        path.vertices
+        for axis in sheet.figure("simulation", {"pattern": 1}).axes
+        for band in axis.findobj(FillBetweenPolyCollection)
+        for path in band.get_paths()
+    ]
+    outline = bands(sheet)[-1][1:-1, 1]
+    assert np.allclose(
+        abs(outline[: len(half)] - outline[: -len(half) - 1 : -1]), 2 * half
     )
+    content = sheet.readable("simulation", {"pattern": 1})
+    mean = simulation.m_o_se_mean.values[1, 0, :, 1]
+    same = lambda y: len(y) == len(mean) and np.allclose(numbers(y), mean, rtol=1e-5)
+    assert any(same(x[1]) for x in told(content, panel=1))
+    elsewhere = held(theory.assign_attrs(start="elsewhere"))
+    alone = Sheet(held(simulation)).beside([elsewhere])
+    limit = lambda sheet: told(sheet.readable("simulation"), "mean field, N → ∞")
+    assert limit(sheet) and not limit(alone)
 
 
 def test_pages_are_named_after_what_is_on_them():
@@ -266,7 +276,7 @@ def test_pages_are_named_after_what_is_on_them():
     assert list(pages.labels) == ["β = 0 to 5", "β = 6 to 7"]
 
 
-def test_a_figure_that_is_not_read_is_shown_as_an_image(monkeypatch):
+def test_a_figure_that_tells_no_numbers_is_shown(monkeypatch):
     def circle(dataset):
         figure = Figure()
         figure.subplots().add_patch(Circle((0, 0), 1))
@@ -275,7 +285,8 @@ def test_a_figure_that_is_not_read_is_shown_as_an_image(monkeypatch):
     circle.__doc__ = "A circle."
     row = registry.Picture("circle", circle)
     monkeypatch.setattr(sheets, "offered", lambda data: [row])
-    assert Sheet(held(theory())).panels("circle") == {"image": True}
+    content = Sheet(held(theory())).readable("circle")
+    assert "<svg" in content["image"] and not content["panels"][0]["marks"]
 
 
 def test_branches_are_drawn_over_scans_of_their_parameter():
@@ -354,20 +365,21 @@ def served(make_page):
         yield lambda path, **asked: page.send(f"api/{path}", asked, Origin=page.origin)
 
 
-def test_the_server_gives_panels_and_overlays(page, served):
+def test_the_server_gives_figures_and_overlays(page, served):
     assert page("overlays").told == {"overlays": []}
-    assert page("panels").told == {"error": "This file has no panels."}
+    assert page("figure").told == {"error": "This file has no figures."}
     saddle, _ = served("files").told["files"]
     assert saddle["view"] == "sheet"
     names = [row["name"] for row in saddle["drawings"]]
     assert names[-1] == "comparison/finite_width"
     asked = dict(file=1, name="order_parameters", chosen={"layer": 1})
-    told = served("panels", **asked).told
+    (cells,) = told(served("figure", **asked).told, "path")
     stored = storage.read(RESULTS / "one_shot_exact-0-laptop.h5").squeeze()
-    cells = told["panels"][0]["marks"][0]
-    assert np.allclose(cells["values"], stored.U_2, rtol=1e-6)
-    assert served("panels", name="accuracy", chosen={"page": -1}).status == 400
-    assert served("panels", name="poem").status == 400
+    values, errors = stored.U_2.values.ravel(), stored.U_2_stderr.values.ravel()
+    expected = [quantity(*x).replace("-", "−") for x in zip(values, errors)]
+    assert [*cells[-1]] == expected
+    assert served("figure", name="accuracy", chosen={"page": -1}).status == 400
+    assert served("figure", name="poem").status == 400
     assert served("overlays").told == {"error": "This file is no scan."}
     values = {"width": 20.0, "temperature": 0.5}
     answer = served("solved", name="accuracy", values=values)

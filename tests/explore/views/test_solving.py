@@ -60,12 +60,12 @@ def test_a_point_between_is_that_of_a_study_that_has_it(solving, tmp_path):
 def test_a_point_between_is_drawn_where_it_belongs(solving):
     sheet = Sheet(solving.file)
     point = solving.solved({"width": 33.0, "temperature": 0.1})
-    (panel,) = sheet.panels("accuracy", {"temperature": 0}, point)["panels"]
-    (curve,) = [x for x in panel["marks"] if x["type"] == "line" and len(x["x"]) == 3]
-    assert curve["x"] == [10.0, 33.0, 100.0]
-    assert curve["y"][1] == pytest.approx(float(point.accuracy), rel=1e-6)
+    (panel,) = sheet.readable("accuracy", {"temperature": 0}, point)["panels"]
+    (curve,) = [x["numbers"] for x in panel["marks"] if len(x["numbers"]) == 3]
+    assert [x for x, _ in curve] == ["10", "33", "100"]
+    assert float(curve[1][1]) == pytest.approx(float(point.accuracy), rel=1e-5)
     for name in ("order_parameters", "alignment", "head_scores"):
-        assert sheet.panels(name, {}, point)["panels"][0]["marks"]
+        assert sheet.readable(name, {}, point)["panels"][0]["marks"]
 
 
 @pytest.mark.parametrize("width", (-1.0, 0.0, float("nan")))
