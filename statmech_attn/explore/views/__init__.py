@@ -1,1 +1,1 @@
-"""What the page shows of a file: scans, planes, points, panels, live orbits."""
+"""What the page shows of a file: scans, planes, points, figures, live orbits."""

@@ -34,15 +34,10 @@ from statmech_attn.presentation import quantity
 
 Mark = dict[str, Any]
 Texts = Callable[[int], list[str]]
-POINTS = 10_000  # of a mark that are told; of more, every so many
+POINTS = 10_000  # of a mark that are told; of more, those farther apart
 HEAVY = 5_000  # points of a line, or cells
 APART = 0.2  # percent of a panel by which points are told apart
-SOLVED: Any = {
-    "color": style.GREY,
-    "lw": 0.8,
-    "ls": (0, (3, 2)),
-    "label": "computed here",
-}
+SOLVED: Any = {"color": style.GREY, "lw": 0.8, "ls": "--", "label": "computed here"}
 BEHIND = 8  # pixels by which a line across is farther than a point
 _TOLD: WeakKeyDictionary[Artist, str] = WeakKeyDictionary()
 
@@ -94,11 +89,10 @@ def readable(figure: Figure, solved: float | None = None) -> dict[str, Any]:
 def _panels(figure: Figure, named: dict[Axes, "_Names"]) -> list[dict[str, Any]]:
     """What can be read off the panels; a twin is one with what it lies over."""
     of = [pair for axis in named for pair in sheets.in_order(axis)]
-    entries = {_look(handle): plain(words) for words, handle in reversed(of)}
     for legend in [*figure.legends, *(axis.get_legend() for axis in named)]:
-        handles = legend.legend_handles if legend else ()
-        for handle, text in zip(handles, legend.get_texts() if legend else ()):
-            entries.setdefault(_look(handle), plain(text.get_text()))
+        words = [text.get_text() for text in legend.get_texts()] if legend else []
+        of += zip(words, legend.legend_handles if legend else [])
+    entries = {_look(handle): plain(words) for words, handle in reversed(of)}
     panels: dict[str, dict[str, Any]] = {}
     for axis, names in named.items():
         box = axis.get_position()
@@ -112,9 +106,9 @@ def _panels(figure: Figure, named: dict[Axes, "_Names"]) -> list[dict[str, Any]]
 def _as_pixels(axis: Axes) -> list[Artist]:
     """What is pixels in the image: many points, and what keeps its colours."""
     meshes = [x for x in axis.collections if isinstance(x, QuadMesh)]
-    parts: list[Artist] = [x for x in axis.lines if len(x.get_xdata(False)) > HEAVY]
+    parts: list[Artist] = [x for x in axis.lines if np.size(x.get_xdata(False)) > HEAVY]
     for mesh in meshes:
-        if mesh.get_array().size > HEAVY or not isinstance(mesh.norm, BoundaryNorm):
+        if np.size(mesh.get_array()) > HEAVY or not isinstance(mesh.norm, BoundaryNorm):
             parts.append(mesh)
     bars = [x for x in axis.containers if isinstance(x, BarContainer)]
     return parts + (axis.texts if meshes or bars or axis.images else [])
@@ -143,38 +137,39 @@ class _Names:
         self.before = f"{self.title}: " if self.title and len(axes) > 1 else ""
         self.ticks = _ticks(axis.xaxis), _ticks(axis.yaxis)
 
-    def number(self, value: float, along: int = 0, half: float = 0.0) -> str:
+    def number(self, value: Any, along: int = 0, half: Any = 0.0) -> str:
         """A coordinate, by the name of a tick that stands there."""
         names = (
             name for at, name in self.ticks[along].items() if abs(at - value) <= half
         )
         return next(names, _number(value))
 
-    def mark(self, ends: Sequence[Any], words: Sequence[str], texts: Texts) -> Mark:
+    def mark(
+        self, ends: Any, words: Sequence[str], texts: Texts, behind: int = 0
+    ) -> Mark:
         """A mark of areas between ends in the panel's coordinates: x, x, y, y.
 
         `texts` gives the numbers of one of them, as many as `words` less one.
         """
-        corners = np.stack(np.broadcast_arrays(*map(np.atleast_1d, ends)), -1)[
-            :, [0, 2, 1, 3]
-        ]
-        percent = (self.axis.transData - self.axis.transAxes).transform(
-            corners.reshape(-1, 2)
-        )
-        first, last = 100 * percent.reshape(-1, 2, 2).transpose(1, 0, 2)
+        x, x_end, y, y_end = np.broadcast_arrays(*map(np.atleast_1d, ends))
+        share = (self.axis.transData - self.axis.transAxes).transform
+        first = 100 * share(np.column_stack([x, y]))
+        last = 100 * share(np.column_stack([x_end, y_end]))
         middle, half = (first + last) / 2, abs(last - first) / 2
         shown = np.flatnonzero((abs(middle - 50) <= 51 + half).all(axis=1))
-        _, apart = np.unique((middle[shown] / APART).round(), axis=0, return_index=True)
-        shown = shown[np.sort(apart)]
-        shown = shown[:: max(1, -(-len(shown) // POINTS))]
-        places = np.column_stack([middle[:, 0], 100 - middle[:, 1], half])[shown].round(
-            2
-        )
+        cells = (middle[shown] / APART).round()
+        kept = np.unique(cells, axis=0, return_index=True)[1]
+        while len(kept) > POINTS:
+            cells = (cells / 2).round()
+            kept = np.unique(cells, axis=0, return_index=True)[1]
+        shown = shown[np.sort(kept)]
+        places = np.column_stack([middle[:, 0], 100 - middle[:, 1], half])[shown]
+        size = 4 if half.any() else 2
         return {
-            "places": (places if places[:, 2:].any() else places[:, :2]).tolist(),
+            "places": places[:, :size].round(2).tolist(),
             "words": [self.before + words[0], *words[1:]],
             "numbers": [texts(i) for i in shown.tolist()],
-            "behind": 0,
+            "behind": behind,
         }
 
 
@@ -200,7 +195,7 @@ def _marks(axis: Axes, names: _Names, entries: dict[str, str]) -> Iterator[Mark]
             yield _levels(collection, names)
     for image in [*axis.images, *axis.collections]:
         if isinstance(image, AxesImage | QuadMesh):
-            yield _cells(image, names)
+            yield from _cells(image, names)
 
 
 def _line(line: Line2D, names: _Names, label: str, ends: Any) -> Iterator[Mark]:
@@ -209,27 +204,21 @@ def _line(line: Line2D, names: _Names, label: str, ends: Any) -> Iterator[Mark]:
     x, y = (np.ma.filled(np.ma.asarray(v, float), np.nan) for v in line.get_data(False))
     through = line.get_transform()
     if through is axis.get_yaxis_transform(which="grid"):
-        words = [f"{before}{names.y} ", ""]
-        across = (*axis.get_xlim(), y[0], y[0])
-        yield names.mark(across, words, lambda _: [_number(y[0])]) | {"behind": BEHIND}
-    elif through is axis.get_xaxis_transform(which="grid"):
-        words = [f"{before}{names.x} ", ""]
-        along = (x[0], x[0], *axis.get_ylim())
-        yield names.mark(along, words, lambda _: [names.number(x[0])]) | {
-            "behind": BEHIND
-        }
-    elif through is axis.transData:
-        known = (
-            ends
-            if ends is not None and len(ends) == len(y)
-            else np.full((len(y), 2), np.nan)
+        words, value = [f"{before}{names.y} ", ""], _number(y[0])
+        yield names.mark(
+            (*axis.get_xlim(), y[0], y[0]), words, lambda _: [value], BEHIND
         )
+    elif through is axis.get_xaxis_transform(which="grid"):
+        words, value = [f"{before}{names.x} ", ""], names.number(x[0])
+        yield names.mark(
+            (x[0], x[0], *axis.get_ylim()), words, lambda _: [value], BEHIND
+        )
+    elif through is axis.transData:
+        known = ends if np.shape(ends) == (len(y), 2) else np.full((len(y), 2), np.nan)
         texts = lambda i: [names.number(x[i]), _with_error(y[i], *known[i])]
         more = _TOLD.get(line, "")
         words = [f"{before}{names.x} ", f", {names.y} ", f"; {more}" if more else ""]
-        yield names.mark((x, x, y, y), words, texts) | {
-            "behind": -BEHIND if more else 0
-        }
+        yield names.mark((x, x, y, y), words, texts, -BEHIND if more else 0)
 
 
 def _bars(container: BarContainer, names: _Names) -> Mark:
@@ -254,14 +243,14 @@ def _levels(collection: LineCollection, names: _Names) -> Mark:
     ends = [x for x in two if x[0, 1] == x[1, 1] and x[0, 0] != x[1, 0]]
     corners = np.reshape(ends, (-1, 4)).T[[0, 2, 1, 3]]
     words = [f"{_label(collection) or names.x}: {names.y} ", ""]
-    return names.mark(corners, words, lambda i: [_number(corners[2, i])]) | {
-        "behind": BEHIND
-    }
+    return names.mark(corners, words, lambda i: [_number(corners[2, i])], BEHIND)
 
 
-def _cells(image: QuadMesh | AxesImage, names: _Names) -> Mark:
+def _cells(image: QuadMesh | AxesImage, names: _Names) -> Iterator[Mark]:
     """The values of a matrix with their errors."""
     values = np.ma.filled(np.ma.asarray(image.get_array(), float), np.nan)
+    if values.ndim > 2:  # colours
+        return
     if isinstance(image, QuadMesh):
         corners = np.asarray(image.get_coordinates())
         x, y = corners[0, :, 0], corners[:, 0, 1]
@@ -290,7 +279,7 @@ def _cells(image: QuadMesh | AxesImage, names: _Names) -> Mark:
     known = np.where(np.isfinite(values[rows, columns]), 0.0, np.nan)
     ends = x[columns] + known, x[columns + 1], y[rows], y[rows + 1]
     words = [f"{names.x} ", f", {names.y} ", f": {label} " if label else ": ", ""]
-    return names.mark(ends, words, texts)
+    yield names.mark(ends, words, texts)
 
 
 def _label(artist: Any) -> str:
@@ -315,25 +304,23 @@ def _ticks(axis: Axis) -> dict[float, str]:
         return {}
     places = [float(at) for at in locator()]
     names = axis.get_major_formatter().format_ticks(places)
-    return {
-        at: plain(n).replace("\n", " ") for at, n in zip(places, names, strict=True)
-    }
+    return dict(zip(places, (plain(n).replace("\n", " ") for n in names), strict=True))
 
 
 def _bar_ends(bars: LineCollection) -> np.ndarray:
     """Lower and upper ends of error bars."""
     paths = [np.ma.filled(path.vertices, np.nan) for path in bars.get_paths()]
-    return np.array([path[:2, 1] for path in paths]).reshape(-1, 2)
+    return np.array([x[:2, 1] if len(x) > 1 else [np.nan] * 2 for x in paths])
 
 
-def _with_error(value: float, low: float, high: float) -> str:
+def _with_error(value: Any, low: Any, high: Any) -> str:
     """A value between the ends of its error bar."""
     if abs(high + low - 2 * value) > 0.01 * (high - low) > 0:
         return f"{_number(value)} ({_number(low)} to {_number(high)})"
     return _number(value, (high - low) / 2)
 
 
-def _number(value: float, error: float = np.nan) -> str:
+def _number(value: Any, error: Any = np.nan) -> str:
     """A number with its error as people write it."""
     words = re.sub(r"e([+-])0?(\d+)", r"·10^{\1\2}", quantity(value, error))
     return words.replace("+", "").replace("-", "−")
