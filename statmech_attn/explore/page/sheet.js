@@ -222,7 +222,7 @@ export class SheetView {
     await drawn.decode();
     URL.revokeObjectURL(drawn.src);
     if (drawn !== this.drawn) return;
-    const tells = panels.map((panel) => this.panel(panel));
+    const tells = panels.map((panel, i) => this.panel(panel, i));
     const figure = element("figure", { class: "picture" }, drawn, ...tells.map(({ over }) => over));
     figure.style.setProperty("--wide", `${INCH * width}px`);
     this.panels.replaceChildren(figure);

@@ -108,7 +108,8 @@ def _as_pixels(axis: Axes) -> list[Artist]:
     meshes = [x for x in axis.collections if isinstance(x, QuadMesh)]
     parts: list[Artist] = [x for x in axis.lines if np.size(x.get_xdata(False)) > HEAVY]
     for mesh in meshes:
-        if np.size(mesh.get_array()) > HEAVY or not isinstance(mesh.norm, BoundaryNorm):
+        coded = isinstance(mesh.norm, BoundaryNorm)
+        if not coded or np.size(mesh.get_coordinates()) > 2 * HEAVY:
             parts.append(mesh)
     bars = [x for x in axis.containers if isinstance(x, BarContainer)]
     return parts + (axis.texts if meshes or bars or axis.images else [])
