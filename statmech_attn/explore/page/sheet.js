@@ -43,6 +43,19 @@ export class Slider {
   }
 }
 
+// The number of the target that is nearest to pixels; -1 where none is near.
+//   percent: pixels of one, across and up, in which targets have their places.
+export function nearest(targets, [px, py], percent) {
+  let [best, least] = [-1, NEAR];
+  targets.forEach(({ x, y, w, h, behind }, i) => {
+    const across = Math.max(Math.abs(x * percent[0] - px) - w * percent[0], 0);
+    const up = Math.max(Math.abs(y * percent[1] - py) - h * percent[1], 0);
+    const away = Math.hypot(across, up) + behind;
+    if (away < least) [best, least] = [i, away];
+  });
+  return best;
+}
+
 export class SheetView {
   constructor(file, number, source, holder, page, changed) {
     Object.assign(this, { file, number, source, holder, page, changed });
@@ -259,14 +272,7 @@ export class SheetView {
     };
     const point = ({ clientX, clientY }) => {
       const { left, top, width, height } = over.getBoundingClientRect();
-      const away = (from, middle, half, size) => Math.max(Math.abs(from - middle * size / 100) - half * size / 100, 0);
-      let least = NEAR;
-      tell(targets.reduce((best, { x, y, w, h, behind }, i) => {
-        const far = behind + Math.hypot(away(clientX - left, x, w, width), away(clientY - top, y, h, height));
-        if (far >= least) return best;
-        least = far;
-        return i;
-      }, -1));
+      tell(nearest(targets, [clientX - left, clientY - top], [width / 100, height / 100]));
     };
     over.addEventListener("pointermove", point);
     over.addEventListener("pointerdown", point);

@@ -20,14 +20,6 @@ export function digits(value, span) {
   return String(Number(value.toFixed(places)));
 }
 
-// A number with its error, to the digits that the error leaves.
-export function quantity(value, error) {
-  if (value === null || value === undefined) return "none";
-  if (!error) return String(Number(Number(value).toPrecision(5)));
-  const places = Math.max(0, Math.min(15, -Math.floor(Math.log10(error))));
-  return `${value.toFixed(places)} ± ${Number(error.toPrecision(1))}`;
-}
-
 // A whole number as characters that stand high.
 export function raise(number) {
   return [...number].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("");

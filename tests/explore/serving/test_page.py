@@ -40,4 +40,4 @@ def test_modules_do_what_their_tests_say(tmp_path):
     environment = os.environ | {"PAGE": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "# pass 12" in done.stdout.replace("ℹ", "#")
+    assert "# pass 13" in done.stdout.replace("ℹ", "#")
