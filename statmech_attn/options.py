@@ -49,6 +49,7 @@ Gaps = Annotated[Any, "real numbers", MISSING]
 Limits = Annotated[Any, "real numbers", INFINITE]
 Means = Annotated[Any, "real numbers", Ge(-ONE), Le(ONE)]  # of signs
 NotNegatives = Annotated[Any, "real numbers", Ge(0)]
+Temperature = Annotated[NotNegatives, "", Le(1e100)]  # its square is finite
 WholeNumbers = Annotated[Any, "whole numbers"]
 Mask = Annotated[Any, "truth values"]
 

@@ -12,13 +12,13 @@ The skip of a layer is the first of its branches, its heads follow in their orde
 import math
 from collections.abc import Sequence
 from operator import index
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from statmech_attn.arguments import shown
-from statmech_attn.options import NotNegative, NotNegatives
+from statmech_attn.arguments import mismatch, shown
+from statmech_attn.options import NotNegative, Temperature
 
 
 Skip = tuple[Float[Array, ""] | float | None, ...]  # one of every layer
@@ -142,8 +142,8 @@ def layer_widths(width, layers: int) -> Float[np.ndarray, " {layers}+1"]:
     return widths
 
 
-def check_temperature(temperature: Annotated[NotNegatives, ""]) -> None:
-    """Raise `ValueError` unless the temperature is a finite number >= 0.
+def check_temperature(temperature: Temperature) -> None:
+    """Raise `ValueError` unless the temperature is a number of 0 to 1e100.
 
     Args:
         temperature: of the posterior, >= 0.
@@ -154,16 +154,8 @@ def check_temperature(temperature: Annotated[NotNegatives, ""]) -> None:
     Example:
         >>> check_temperature(0.01)  # -1 would raise ValueError
     """
-    try:
-        temperature = np.asarray(temperature, float)
-    except (TypeError, ValueError):
-        raise ValueError(f"temperature must be a number; got {temperature}.") from None
-    single = temperature.ndim == 0
-    if not (single and np.isfinite(temperature) and temperature >= 0):
-        raise ValueError(
-            "temperature must be finite and > 0, or 0 where K(U) is invertible; "
-            f"got {temperature}."
-        )
+    if allowed := mismatch(temperature, Temperature):
+        raise ValueError(f"temperature must be {allowed}; got {shown(temperature)}.")
 
 
 def check_finite_width(

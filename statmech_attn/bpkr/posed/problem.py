@@ -18,7 +18,7 @@ says of it is asked of `bpkr.Problem`.
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -54,7 +54,7 @@ from statmech_attn.bpkr.posed.quantities import (
     WIDTHS_OF_ONE,
 )
 from statmech_attn.labels import Variable
-from statmech_attn.options import Count, NotNegatives, Numbers, Positive
+from statmech_attn.options import Count, NotNegatives, Numbers, Positive, Temperature
 
 
 _Problem = TypeVar("_Problem", bound="Posed")
@@ -124,7 +124,7 @@ class Posed(eqx.Module):
         *,
         heads: Sequence,
         width: Numbers,
-        temperature: Annotated[NotNegatives, ""],
+        temperature: Temperature,
         variances: NotNegatives | None = None,
         skip: Sequence | Numbers | None = None,
         form: str | None = None,
@@ -290,7 +290,7 @@ class Posed(eqx.Module):
         self: _Problem,
         *,
         width: Numbers | None = None,
-        temperature: Numbers | None = None,
+        temperature: Temperature | None = None,
         Y: Numbers | None = None,
     ) -> _Problem:
         """The same inputs at another width or temperature, or with other labels.

@@ -29,7 +29,7 @@ def rounding_of_kernels(problem: Posed, U: Float[Array, "d d"]) -> float:
     alpha = np.linalg.solve(K + T * np.eye(len(K)), np.asarray(rows.y))
     squares = alpha @ alpha
     if problem.compressed is not None and problem.compressed.residual > 0:
-        squares += float(problem.compressed.residual) / T**2 if T > 0 else np.inf
+        squares += float(problem.compressed.residual) / T / T if T > 0 else np.inf
     return float(_rounding_of_kernel(problem, U) * squares / problem.widths.max())
 
 

@@ -33,12 +33,12 @@ from jaxtyping import Array, Float
 from statmech_attn.bpkr.posed.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.posed.prior import Skip, skips
 from statmech_attn.bpkr.posed.problem import Posed
-from statmech_attn.options import Count, NotNegatives, Numbers, Positive
+from statmech_attn.options import Count, NotNegatives, Numbers, Positive, Temperature
 
 
 @jax.custom_jvp
 def energy(
-    K: Float[Array, "n n"], temperature: NotNegatives, y: Float[Array, " n"]
+    K: Float[Array, "n n"], temperature: Temperature, y: Float[Array, " n"]
 ) -> Float[Array, ""]:
     r"""Energy of the labels: $E = \ln\det(K + T) + y^T (K + T)^{-1} y$.
 

@@ -214,6 +214,7 @@ def test_mistakes_are_named_with_what_is_allowed(changes, message):
     [
         ({"network__width": 0.5}, "width must be finite and >= 1; got 0.5"),
         ({"network__temperature": -0.1}, "temperature must be at least 0"),
+        ({"network__temperature": 1e308}, r"temperature must be at most 1e\+100"),
         ({"network__variances": [1.0] * 4}, "variances: need one per layer"),
         ({"network__width_ratios": [1.0] * 3}, "width: need one number or"),
         ({"task__readout": 40}, "readout must be .* a token below 5; got 40"),
