@@ -8,17 +8,18 @@ the beginning of every step.
 import re
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from statmech_attn import dynamics
+from statmech_attn.dynamics.blocks.transformers import require_fitting
 from statmech_attn.studies.systems.tables import BlockSpec, SystemSpec
 from statmech_attn.tasks import array_files
+from statmech_attn.tasks.own_data.array_files import ArrayFile
 
 
+Layers = dict[int, dict[str, str]]
 PARAMETERS = ("scale", "temperature")
 NORMS = {"layer": dynamics.layer_norm, "rms": dynamics.rms_norm}
 ACTIVATIONS = {
@@ -41,53 +42,59 @@ def looped(
     norm = partial(NORMS[block.norm], epsilon=block.epsilon)
     stages: list = []
     try:
-        constant, layers = _arrays(Path(str(spec.weights)))
-        for number, arrays in sorted(layers.items()):
+        file = array_files.opened(str(spec.weights))
+        layers = _layers(file)
+        _require_shapes(file, layers, shape)
+        if "input" in file:
+            constant = jnp.asarray(file.numbers("input"))
+            stages.append({"input": lambda h, p: constant})
+        for number, names in sorted(layers.items()):
             stages += dynamics.transformer_block(
-                arrays,
+                {stem: file.numbers(name) for stem, name in names.items()},
                 norm=norm,
                 activation=ACTIVATIONS[block.activation],
                 post=block.post,
                 causal=block.causal,
                 prefix=f"{number} " if number else "",
             )
-        width = layers[min(layers)]["query"].shape[-1]
-        for number, arrays in layers.items():
-            if arrays["query"].shape[-1] != width:
-                raise ValueError(f"query_{number} has another width than {width}.")
     except ValueError as error:
         raise ValueError(f"{spec.name}: {error}") from None
-    if len(shape) != 2 or shape[1] != width:
-        raise ValueError(
-            f"system.initial: a state of {spec.name} has shape (tokens, {width}); got "
-            f"{shape}."
-        )
-    if constant is not None and constant.shape != shape:
-        raise ValueError(
-            f"{spec.name}: input must have the shape of system.initial, {shape}; got "
-            f"{constant.shape}."
-        )
-    if constant is not None:
-        stages.insert(0, {"input": lambda h, p: constant})
     closing = not block.post if block.closing is None else block.closing
     return dynamics.looped(stages, norm=norm if closing else None)
 
 
-def _arrays(path: Path) -> tuple[jax.Array | None, dict[int, dict[str, np.ndarray]]]:
-    """The input of a file, and the weights of its layers by number, 0 without one."""
-    file = array_files.opened(path)
-    constant = jnp.asarray(file.numbers("input")) if "input" in file else None
-    layers: dict[int, dict[str, np.ndarray]] = {}
+def _layers(file: ArrayFile) -> Layers:
+    """Names in a file of the weights of its layers by number, 0 without one."""
+    layers: Layers = {}
     for name in file.stored:
         if name == "input":
             continue
         stem, _, number = name.rpartition("_")
         if not re.fullmatch(r"[1-9]\d{0,5}", number):
             stem, number = name, "0"
-        layers.setdefault(int(number), {})[stem] = file.numbers(name)
+        layers.setdefault(int(number), {})[stem] = name
     if not layers or (0 in layers and len(layers) > 1):
         raise ValueError(
             "needs query, key, value and output of one block, or query_1, ... of "
             f"several; there are {file.names()}."
         )
-    return constant, layers
+    return layers
+
+
+def _require_shapes(file: ArrayFile, layers: Layers, shape: tuple[int, ...]) -> None:
+    """Refuse arrays that do not fit each other or the state, before they are read."""
+    for names in layers.values():
+        require_fitting({stem: file.require_real(names[stem]) for stem in names})
+    width = file.shape(layers[min(layers)]["query"])[-1]
+    for number, names in layers.items():
+        if file.shape(names["query"])[-1] != width:
+            raise ValueError(f"query_{number} has another width than {width}.")
+    if len(shape) != 2 or shape[1] != width:
+        raise ValueError(
+            f"system.initial must have the shape (tokens, {width}); got {shape}."
+        )
+    if "input" in file and file.shape("input") != shape:
+        raise ValueError(
+            f"input must have the shape of system.initial, {shape}; got "
+            f"{file.shape('input')}."
+        )

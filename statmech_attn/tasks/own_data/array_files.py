@@ -131,7 +131,7 @@ class ArrayFile(NamedTuple):
         `axes` are the names of its axes; `sizes` are the lengths of those whose length
         is known, with its origin.  An array without entries is refused.
         """
-        shape = self._require_real(name)
+        shape = self.require_real(name)
         if _fits(shape, axes, sizes) and 0 not in shape:
             return shape
         origins = dict.fromkeys(axis for axis in axes if axis in sizes)
@@ -151,7 +151,7 @@ class ArrayFile(NamedTuple):
         With `finite` an infinite number or NaN is refused.  `chosen` are the places on
         the first axis that are read; all when omitted.
         """
-        self._require_real(name)
+        self.require_real(name)
         values = self.read(name, chosen).astype(float)
         if finite and not (good := np.isfinite(values)).all():
             place = np.unravel_index(np.argmin(good), good.shape)
@@ -195,7 +195,7 @@ class ArrayFile(NamedTuple):
         except UnicodeDecodeError:
             raise ValueError(f"{name} holds texts that are not UTF-8.") from None
 
-    def _require_real(self, name: str) -> tuple[int, ...]:
+    def require_real(self, name: str) -> tuple[int, ...]:
         """Shape of an array of real numbers; `ValueError` where it holds others."""
         shape, dtype = self.shape(name), self.stored[name].dtype
         if dtype.kind not in "biuf":

@@ -10,6 +10,7 @@ import pytest
 from statmech_attn import dynamics, studies
 from statmech_attn.studies.files import spec
 from statmech_attn.studies.systems import studied_system
+from statmech_attn.tasks import array_files
 
 
 TOKENS, WIDTH = 3, 4
@@ -159,7 +160,7 @@ def missing(*names):
         ({"weights": ONE | {"up": np.full((5, 4), np.nan)}}, "up holds numbers that"),
         (
             {"system": STUDY["system"] | {"initial": 0.5}},
-            r"system.initial: a state of block.npz has shape \(tokens, 4\); got \(\)",
+            r"block.npz: system.initial must have the shape \(tokens, 4\); got \(\)",
         ),
         ({"parameters": {"beta": 1.0}}, "beta: a block of weights has scale and temp"),
         (
@@ -185,6 +186,16 @@ def test_blocks_that_cannot_be_looped_are_refused_in_one_line(load, changes, mes
     with pytest.raises(ValueError, match=message) as refused:
         studied_system.of_system(load(**changes))
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["down", "input"])
+def test_weights_of_a_wrong_shape_are_refused_before_they_are_read(
+    load, monkeypatch, name
+):
+    study = load(ONE | {"input": INPUT, name: np.zeros((4, 4000))})
+    monkeypatch.setattr(array_files.ArrayFile, "numbers", None)
+    with pytest.raises(ValueError, match=f"{name} must have .*; got .*4, 4000"):
+        studied_system.of_system(study)
 
 
 def test_layers_of_different_width_are_refused(load):
