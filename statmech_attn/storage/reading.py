@@ -231,7 +231,7 @@ def _texts(attributes: dict[str, Any]) -> dict[str, str | None]:
 
 def _table(attributes: dict[str, Any], name: str) -> dict[str, Any]:
     try:
-        table = json.loads(attributes[name])
+        table = json.loads(attributes.get(name, ""))
     except (TypeError, ValueError):
         table = None
     if not isinstance(table, dict):

@@ -292,6 +292,10 @@ def no_values(file):
     file["settled"] = h5py.Empty("f8")
 
 
+def no_keys(file):
+    del file.attrs["keys"]
+
+
 def no_name(file):
     del file["lyapunov"].attrs["long_name"]
 
@@ -301,6 +305,7 @@ def no_name(file):
     (
         (no_values, "settled has no values"),
         (no_name, "variable lyapunov has no attribute long_name"),
+        (no_keys, "its attribute keys is no table"),
     ),
 )
 def test_what_is_missing_is_named(written, change, said):
