@@ -154,7 +154,7 @@ def _memory(engine: Engine, workers: int, pilot: Pilot | None, points: int) -> i
         return resident + rows
     processes = 1 if engine.one_process else 1 + workers
     working = pilot.memory if pilot else 0
-    if pilot and pilot.without and not (pilot.fixed or pilot.later):
+    if pilot and pilot.without and not (pilot.fixed or pilot.more):
         resident += COMPILATION
     return processes * resident + workers * (working + rows)
 
