@@ -149,14 +149,15 @@ def forecast(
 def _memory(engine: Engine, workers: int, pilot: Pilot | None, points: int) -> int:
     """Bytes on this machine while chunks of so many points are computed."""
     resident = psutil.Process().memory_info().rss
-    rows = 3 * points * (pilot.stored if pilot else 0)
+    rows = points * (pilot.stored if pilot else 0)
     if not engine.here:
-        return resident + rows
+        return resident + 3 * rows
     processes = 1 if engine.one_process else 1 + workers
     working = pilot.memory if pilot else 0
     if pilot and pilot.without and not (pilot.fixed or pilot.more):
         resident += COMPILATION
-    return processes * resident + workers * (working + rows)
+    chunk = max(working + rows, 3 * rows)  # computed, then written
+    return processes * resident + workers * chunk
 
 
 def chunk_size(work: Work, workers: int, pilot: Pilot | None) -> int:

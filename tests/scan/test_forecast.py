@@ -69,6 +69,15 @@ def test_programs_that_no_pilot_has_made_take_memory_once_in_a_process():
         assert abs(rest) < forecast.COMPILATION / 10
 
 
+def test_rows_are_written_when_nothing_is_computed_any_more():
+    """Three copies of rows in memory while they are written, and one before."""
+    here, much = SimpleNamespace(here=True, one_process=True), 2**40
+    unknown = forecast._memory(here, 1, None, 100)
+    for working, chunk in ((much, much + 100 * 2**30), (0, 300 * 2**30)):
+        found = forecast._memory(here, 1, Pilot(1.0, working, 2**30), 100)
+        assert abs(found - unknown - chunk) < 2**30
+
+
 def test_few_points_cost_a_part_of_a_batch():
     stage = Stage(lambda x: 2.0 * x, lambda n: (programs.np.zeros(n),), 136)
     assert stage.part_of_batch(0.0) == 0.0
