@@ -29,8 +29,10 @@ MODULES = (  # on faces, of which users call functions
     "bpkr.pruning",
     "tasks.arrays",
     "tasks.hidden_markov",
+    "tasks.image_sets",
     "tasks.images",
     "tasks.one_shot",
+    "tasks.trained_arrays",
 )
 FACES = (
     "dmft",

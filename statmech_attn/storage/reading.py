@@ -247,7 +247,7 @@ def _text_table(attributes: dict[str, Any], name: str) -> dict[str, str]:
 
 
 def _variable_info(name: Hashable, variable: xr.Variable) -> VariableInfo:
-    for missing in (x for x in ("long_name", "symbol") if x not in variable.attrs):
+    for missing in {"long_name", "units", "symbol"} - variable.attrs.keys():
         raise ValueError(f"variable {name} has no attribute {missing}")
     kind = "text" if variable.dtype.kind in "UOT" else variable.dtype.name
     said = (

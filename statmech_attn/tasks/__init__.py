@@ -20,4 +20,5 @@ if TYPE_CHECKING:
     )
 
 
-lazy.attach(__name__, modules=["arrays", "hidden_markov", "images", "one_shot"])
+OWN = "arrays hidden_markov image_sets images one_shot trained_arrays"
+lazy.attach(__name__, modules=OWN.split())

@@ -292,6 +292,10 @@ def no_values(file):
     file["settled"] = h5py.Empty("f8")
 
 
+def no_unit(file):
+    del file["lyapunov"].attrs["units"]
+
+
 def no_keys(file):
     del file.attrs["keys"]
 
@@ -305,6 +309,7 @@ def no_name(file):
     (
         (no_values, "settled has no values"),
         (no_name, "variable lyapunov has no attribute long_name"),
+        (no_unit, "variable lyapunov has no attribute units"),
         (no_keys, "its attribute keys is no table"),
     ),
 )

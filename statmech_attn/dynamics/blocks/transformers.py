@@ -338,11 +338,7 @@ def transformer_block(
         >>> jax.jit(lambda h: whole.step(h))(random(size=(5, 8))).shape
         (5, 8)
     """
-    arrays = {name: jnp.asarray(array) for name, array in weights.items()}
-    require_fitting({name: array.shape for name, array in arrays.items()})
-    for name, array in arrays.items():
-        if not (isinstance(array, Tracer) or np.isfinite(array).all()):
-            raise ValueError(f"{name} must be finite.")
+    arrays = _fitting({name: jnp.asarray(array) for name, array in weights.items()})
 
     def normed(part):
         gain, shift = arrays.get(f"{part}_gain", 1.0), arrays.get(f"{part}_shift", 0.0)
@@ -375,20 +371,20 @@ def transformer_block(
     return [stage for part in parts for stage in (parts[part], normed(part))]
 
 
-def require_fitting(shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse weights of a block by their names, or shapes that do not fit."""
-    perceptron = any(name.split("_")[0] in (*OF_MLP, "mlp") for name in shapes)
+def _fitting(arrays: dict[str, Array]) -> dict[str, Array]:
+    """Weights of a block, or a refusal of those that do not fit each other."""
+    perceptron = any(name.split("_")[0] in (*OF_MLP, "mlp") for name in arrays)
     needed = (*OF_HEADS, *OF_MLP) if perceptron else OF_HEADS
-    if not {*needed} <= shapes.keys() <= SHAPES.keys():
+    if not {*needed} <= arrays.keys() <= SHAPES.keys():
         more = [name for name in SHAPES if name not in (*OF_HEADS, *OF_MLP)]
         raise ValueError(
             f"weights must be {', '.join(needed)}, and may be {', '.join(more)}; got "
-            f"{', '.join(shapes) or 'none'}."
+            f"{', '.join(arrays) or 'none'}."
         )
-    names = [name for name in SHAPES if name in shapes]
+    names = [name for name in SHAPES if name in arrays]
     lengths: dict[str, int] = {}
     for name in names:
-        shape, axes = shapes[name], SHAPES[name]
+        shape, axes = arrays[name].shape, SHAPES[name]
         sizes = dict(zip(axes, shape))
         if len(shape) != len(axes) or 0 in shape or lengths | sizes != sizes | lengths:
             raise ValueError(
@@ -396,6 +392,10 @@ def require_fitting(shapes: Mapping[str, tuple[int, ...]]) -> None:
                 f"other arrays; got {list(shape)}."
             )
         lengths |= sizes
+        known = not isinstance(arrays[name], Tracer)
+        if known and not np.isfinite(arrays[name]).all():
+            raise ValueError(f"{name} must be finite.")
+    return arrays
 
 
 class GrowthShares(eqx.Module):

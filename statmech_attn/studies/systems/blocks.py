@@ -13,10 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from statmech_attn import dynamics
-from statmech_attn.dynamics.blocks.transformers import require_fitting
 from statmech_attn.studies.systems.tables import BlockSpec, SystemSpec
 from statmech_attn.tasks import array_files
-from statmech_attn.tasks.own_data.array_files import ArrayFile
 
 
 Layers = dict[int, dict[str, str]]
@@ -63,7 +61,7 @@ def looped(
     return dynamics.looped(stages, norm=norm if closing else None)
 
 
-def _layers(file: ArrayFile) -> Layers:
+def _layers(file: array_files.ArrayFile) -> Layers:
     """Names in a file of the weights of its layers by number, 0 without one."""
     layers: Layers = {}
     for name in file.stored:
@@ -81,20 +79,21 @@ def _layers(file: ArrayFile) -> Layers:
     return layers
 
 
-def _require_shapes(file: ArrayFile, layers: Layers, shape: tuple[int, ...]) -> None:
+def _require_shapes(
+    file: array_files.ArrayFile, layers: Layers, shape: tuple[int, ...]
+) -> None:
     """Refuse arrays that do not fit each other or the state, before they are read."""
+    fits = lambda weights: bool(dynamics.transformer_block(weights))
+    of = lambda name: jax.ShapeDtypeStruct(file.require_real(name), float)
     for names in layers.values():
-        require_fitting({stem: file.require_real(names[stem]) for stem in names})
-    width = file.shape(layers[min(layers)]["query"])[-1]
-    for number, names in layers.items():
-        if file.shape(names["query"])[-1] != width:
-            raise ValueError(f"query_{number} has another width than {width}.")
-    if len(shape) != 2 or shape[1] != width:
+        jax.eval_shape(fits, {stem: of(name) for stem, name in names.items()})
+        width = file.shape(names["query"])[-1]
+        if len(shape) != 2 or shape[1] != width:
+            raise ValueError(
+                f"system.initial must have the shape (tokens, {width}), as of "
+                f"{names['query']}; got {shape}."
+            )
+    if "input" in file and (own := file.shape("input")) != shape:
         raise ValueError(
-            f"system.initial must have the shape (tokens, {width}); got {shape}."
-        )
-    if "input" in file and file.shape("input") != shape:
-        raise ValueError(
-            f"input must have the shape of system.initial, {shape}; got "
-            f"{file.shape('input')}."
+            f"input must have the shape of system.initial, {shape}; got {own}."
         )

@@ -160,7 +160,7 @@ def missing(*names):
         ({"weights": ONE | {"up": np.full((5, 4), np.nan)}}, "up holds numbers that"),
         (
             {"system": STUDY["system"] | {"initial": 0.5}},
-            r"block.npz: system.initial must have the shape \(tokens, 4\); got \(\)",
+            r"system.initial must have the shape \(tokens, 4\), as of query; got \(\)",
         ),
         ({"parameters": {"beta": 1.0}}, "beta: a block of weights has scale and temp"),
         (
@@ -205,5 +205,5 @@ def test_layers_of_different_width_are_refused(load):
         for name, array in layer(2).items()
         if name != "up_bias"
     }
-    with pytest.raises(ValueError, match="query_2 has another width than 4"):
+    with pytest.raises(ValueError, match=r"\(tokens, 3\), as of query_2; got"):
         studied_system.of_system(load(TWO | narrow))
