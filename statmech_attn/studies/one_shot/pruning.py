@@ -6,7 +6,7 @@ import jax
 
 from statmech_attn.bpkr import pruned_networks
 from statmech_attn.scan import Scan
-from statmech_attn.studies.learning.pruning import options
+from statmech_attn.studies.learning.work import pruning_options
 from statmech_attn.studies.one_shot import examples
 from statmech_attn.studies.one_shot.trained import load_trained
 from statmech_attn.studies.one_shot.trained_tables import PruningStudy
@@ -27,5 +27,5 @@ def work(study: PruningStudy) -> Scan:
         list(map(value_weights, trained.transformers)),
         sets=source.images.tested,
         about={"task": json.dumps(source.description)},
-        **options(study.network, study.run),
+        **pruning_options(study.network, study.run),
     )
