@@ -188,9 +188,7 @@ class Rows(Generic[Row]):
             return None
         try:
             return _at(where)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # sys.exit too
+        except (Exception, SystemExit) as error:
             for entry in installed(self.group):
                 if entry.name == row.name:
                     self._refuse(entry, f"{name} = {where!r}: {_brief(error)}", error)
@@ -199,15 +197,12 @@ class Rows(Generic[Row]):
     def _loaded(self, entry: importlib.metadata.EntryPoint) -> Row:
         try:
             row = entry.load()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # sys.exit too
+        except (Exception, SystemExit) as error:
             self._refuse(entry, _brief(error), error)
         if not isinstance(row, self._type) or row.name != entry.name:
             kind = self._type.__name__
-            self._refuse(
-                entry, f"{entry.value} is no {kind} of the name {entry.name!r}"
-            )
+            why = f"{entry.value} is no {kind} of the name {entry.name!r}"
+            self._refuse(entry, why)
         return row
 
     def _refuse(self, entry, why: str, error: BaseException | None = None):
@@ -266,10 +261,8 @@ def _by_name(*rows: Row) -> dict[str, tuple[Row, ...]]:
 
 def _wings(rows: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Places of rows by name, from "wing:ROW" each."""
-    return {
-        name: tuple(f"{_WINGS}.{place}" for place in places.split())
-        for name, places in rows.items()
-    }
+    whole = lambda places: tuple(f"{_WINGS}.{place}" for place in places.split())
+    return {name: whole(places) for name, places in rows.items()}
 
 
 KINDS = Rows(

@@ -2,14 +2,7 @@
 
 from dataclasses import dataclass
 
-from statmech_attn.options import (
-    Count,
-    Even,
-    NotNegative,
-    Options,
-    Probability,
-    Seed,
-)
+from statmech_attn.options import Count, Even, NotNegative, Options, Probability, Seed
 
 
 @dataclass(frozen=True)
