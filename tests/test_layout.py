@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from statmech_attn import layout, storage
+from statmech_attn import kinds, layout, storage
 
 
 RESULTS = Path(__file__).parents[1] / "paper_figs/results"
@@ -35,3 +35,10 @@ def test_minus_one_says_that_nothing_was_computed():
 def test_a_slot_without_an_attractor_has_no_phase(axis, whole):
     phase = xr.Variable(axis, [0, -1], {"flag_meanings": "fixed periodic"})
     assert layout._has_words("phase", phase, None) is whole
+
+
+def test_finite_sizes_have_the_attributes_that_their_summary_reads():
+    table = kinds.KINDS.part(kinds.of_file("finite-size"), "variables")
+    said = list(layout._lacking(xr.Dataset(), table))
+    for name in ("bifurcation", "beta_c", "least_spins"):
+        assert f"it has no attribute {name}" in said

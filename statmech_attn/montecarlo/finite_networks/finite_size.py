@@ -78,6 +78,7 @@ VARIABLES = Variables(
              group=BOUNDED),
     Variable("quantity", "quantity", "quantity", "1", flags=QUANTITIES),
     *(row for row in dmft.PARAMETERS if row.name in ("gamma", "epsilon")),
+    attributes=("bifurcation", "beta_c", "least_spins"),
 )  # fmt: skip
 
 
