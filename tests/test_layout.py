@@ -38,7 +38,9 @@ def test_a_slot_without_an_attractor_has_no_phase(axis, whole):
 
 
 def test_finite_sizes_have_the_attributes_that_their_summary_reads():
-    table = kinds.KINDS.part(kinds.of_file("finite-size"), "variables")
+    kind = kinds.of_file("finite-size")
+    assert kind is not None
+    table = kinds.KINDS.part(kind, "variables")
     said = list(layout._lacking(xr.Dataset(), table))
     for name in ("bifurcation", "beta_c", "least_spins"):
         assert f"it has no attribute {name}" in said
