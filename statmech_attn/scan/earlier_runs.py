@@ -45,26 +45,12 @@ class Place(NamedTuple):
         return Earlier(pilot and Pilot(*pilot), *rest)
 
     def write(self, earlier: Earlier) -> None:
-        """Keep what a run found out.
-
-        Args:
-            earlier: what is known from now on.
-        """
+        """Keep what a run found out."""
         kept_files.write(FOLDER, self.parts, json.dumps(earlier).encode())
 
 
 def place(work: Work, workers: int, study: str, inputs: Mapping[str, str]) -> Place:
-    """Where the times of a study on this machine are kept.
-
-    Args:
-        work: what a kind computes.
-        workers: chunks that are computed at once.
-        study: its text.
-        inputs: SHA-256 of what it reads, by name.
-
-    Example:
-        `place(work, 2, job.text, job.inputs).read()`
-    """
+    """Where the times of a study on this machine are kept."""
     kind = f"{type(work).__module__}.{type(work).__qualname__}"
     facts: dict[str, Any] = storage.environment()
     facts |= {"batch": work.batch, "workers": workers}

@@ -47,15 +47,7 @@ class Incomplete(StorageError):
 
 
 def chunks_of(output: Path) -> Path:
-    """Folder where a study is computed until `output` is written.
-
-    Args:
-        output: result file of the run.
-
-    Example:
-        >>> print(chunks_of(Path("results/scan.h5")))
-        results/scan.h5.chunks
-    """
+    """Folder where a study is computed until `output` is written."""
     return output.with_name(f"{output.name}.chunks")
 
 
@@ -303,24 +295,7 @@ def merge(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write the result of a folder in which all chunks are done.
-
-    Args:
-        folder: the chunks of a run.
-        work: what a kind computes, a `Work`.
-        job: what to compute and where.
-        output: result file of the run.
-        overwrite: replace a file that holds another study.
-
-    Raises:
-        Incomplete: chunks are missing.
-        ValueError: no point has numbers.
-        StorageError: chunks are damaged, or the output is taken.
-
-    Example:
-        `merge(Folder.open(chunks_of(output)), work, job, output)`, with a work and a
-        job as in the example of `compute`.
-    """
+    """Write the result of a folder in which all chunks are done."""
     manifest = folder.manifest
     session = Session(work, folder, manifest.points_per_chunk, Silent(), Stop())
     session.look()
@@ -398,17 +373,7 @@ def _remove_other(path: Path, text: str, inputs: dict[str, str]) -> None:
 
 
 def holds(file: Path, text: str, inputs: Mapping[str, str] = {}) -> bool:
-    """Whether a file exists and holds the result of this study.
-
-    Args:
-        file: result file.
-        text: study (TOML).
-        inputs: of the study, see `StudyTable.inputs`.
-
-    Example:
-        >>> holds(Path("no such file.h5"), 'kind = "bifurcation"')
-        False
-    """
+    """Whether a file exists and holds the result of this study."""
     if not file.exists():
         return False
     stored = storage.info(file)

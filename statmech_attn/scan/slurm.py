@@ -146,12 +146,7 @@ class Array:
 
 
 def seconds(limit: str) -> int:
-    """A time limit in seconds.
-
-    Example:
-        >>> seconds("1-00:00:30")
-        86430
-    """
+    """A time limit in seconds."""
     parts = re.fullmatch(r"(?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d)", limit)
     if parts is None:
         raise ValueError(f"time must be HH:MM:SS or D-HH:MM:SS; got {limit!r}.")
@@ -160,18 +155,7 @@ def seconds(limit: str) -> int:
 
 
 def script(array: Array, name: str, forecast: Forecast | None = None) -> str:
-    """Text of the script that is to be submitted as `name`.
-
-    Args:
-        array: the job array.
-        name: of the script.
-        forecast: of one task, for the comments, and for the memory where none is given.
-
-    Example:
-        >>> array = Array(Path("scan.toml"), Path("scan.h5"), tasks=3)
-        >>> "#SBATCH --array=0-2" in script(array, "scan.sh").splitlines()
-        True
-    """
+    """Text of the script that is to be submitted as `name`."""
     lead = min(LEAD, seconds(array.time) // 2)
     comments = textwrap.fill(outlook(array, forecast), 86) + "\n" if forecast else ""
     log = str(array.logs / "%A_%a.log").replace('"', '\\"')
@@ -218,18 +202,7 @@ def script(array: Array, name: str, forecast: Forecast | None = None) -> str:
 
 
 def check(array: Array, path: Path, overwrite: bool = True) -> None:
-    """Whether the cluster takes an array, and nothing is in its way.
-
-    Args:
-        array: the job array.
-        path: of the script.
-        overwrite: whether a script of this command may be replaced.
-
-    Raises:
-        ValueError: the array is beyond the limits of the cluster, or its output is
-            there already.
-        StorageError: output or script cannot be written, or `path` is there already.
-    """
+    """Whether the cluster takes an array, and nothing is in its way."""
     check_limits(array)
     storage.check_place(path)
     if storage.check_place(array.output):
@@ -241,16 +214,7 @@ def check(array: Array, path: Path, overwrite: bool = True) -> None:
 
 
 def write(array: Array, path: Path, forecast: Forecast | None = None) -> None:
-    """Write the script and make the folder of its logs.
-
-    Args:
-        array: the job array.
-        path: of the script.
-        forecast: of one task, which the memory of the array must exceed.
-
-    Raises:
-        ValueError: as `check` does, or less memory than the forecast.
-    """
+    """Write the script and make the folder of its logs."""
     check(array, path)
     if forecast and forecast.memory > _bytes(array.memory):
         raise ValueError(
@@ -279,12 +243,7 @@ def outlook(array: Array, forecast: Forecast) -> str:
 
 
 def memory_for(forecast: Forecast) -> str:
-    """Memory to ask for: the forecast and as much again for what it cannot see.
-
-    Example:
-        >>> memory_for(Forecast(1000, 100, 4, None, 700 * 2**20))
-        '2G'
-    """
+    """Memory to ask for: the forecast and as much again for what it cannot see."""
     return f"{math.ceil(MARGIN * forecast.memory / 2**30)}G"
 
 
@@ -297,11 +256,7 @@ def _bytes(memory: str | None) -> float:
 
 
 def check_limits(array: Array) -> None:
-    """Hold an array against the limits of the cluster, if this is one.
-
-    Raises:
-        ValueError: more tasks or time than it allows, or a partition it lacks.
-    """
+    """Hold an array against the limits of the cluster, if this is one."""
     size = re.search(r"^MaxArraySize\s*=\s*(\d+)", _scontrol("config"), re.MULTILINE)
     if size and array.tasks > int(size[1]):
         raise ValueError(

@@ -62,19 +62,7 @@ class Repairs(NamedTuple):
 
 
 def status(folder: Folder, work: Work) -> Status:
-    """Look at a folder without changing it.
-
-    Args:
-        folder: the chunks of a run.
-        work: what a kind computes, a `Work`.
-
-    Returns:
-        `Status`: how many chunks are done, claimed and damaged, and who computes.
-
-    Example:
-        `status(Folder.open(chunks_of(Path("scan.h5"))), work).done`, with the work of
-        the study that is being computed.
-    """
+    """Look at a folder without changing it."""
     per_chunk = folder.manifest.points_per_chunk
     session = Session(work, folder, per_chunk, Silent(), Stop())
     session.look()
@@ -99,26 +87,7 @@ def status(folder: Folder, work: Work) -> Status:
 
 
 def repair(folder: Folder) -> Repairs:
-    """Verify every chunk, put damaged ones aside, release claims of ended processes.
-
-    Args:
-        folder: the chunks of a run.
-
-    Returns:
-        `Repairs`: what was put aside, and what was given back.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from statmech_attn.scan import Manifest, SCHEMA_VERSION
-        >>> from statmech_attn.storage import study_digest
-        >>> manifest = Manifest(
-        ...     schema_version=SCHEMA_VERSION, study="", study_sha256=study_digest(""),
-        ...     resolved="", points_per_chunk=1, batch=1, started="")
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     repair(Folder.begin(Path(folder, "scan.h5.chunks"), manifest))
-        Repairs(quarantined=[], released=0)
-    """
+    """Verify every chunk, put damaged ones aside, release claims of ended processes."""
     errors = []
     for number in sorted(folder.listing()[0]):
         try:

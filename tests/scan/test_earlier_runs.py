@@ -5,7 +5,8 @@ import pytest
 import toy_runs
 
 from statmech_attn import storage, studies
-from statmech_attn.scan import earlier_runs, Folder, forecast, jobs
+from statmech_attn.scan import earlier_runs, forecast, jobs
+from statmech_attn.scan.chunks.folder import Folder
 from statmech_attn.scan.engines import local
 
 

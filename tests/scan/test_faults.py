@@ -14,9 +14,11 @@ from toy_runs import chunks, compute, equal, flip, stop_before_merging
 
 from statmech_attn import storage
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import jobs, RAISED, Session, Stop
+from statmech_attn.scan import jobs, RAISED
 from statmech_attn.scan.chunks import chunk_file, folder
 from statmech_attn.scan.chunks.results import Memory
+from statmech_attn.scan.chunks.session import Session
+from statmech_attn.scan.chunks.signals import Stop
 from statmech_attn.storage import StorageError
 
 

@@ -180,7 +180,7 @@ def test_a_batch_has_the_numbers_of_its_points():
 
 
 def test_a_process_that_has_computed_no_point_knows_the_labels(along_a, angles):
-    stop = scan.Stop()
+    stop = scan.signals.Stop()
     with Session(along_a, Memory(), 3, Silent(), stop) as session:
         local.compute(session, 1)
     xr.testing.assert_identical(

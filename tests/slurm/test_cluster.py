@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from statmech_attn import storage
-from statmech_attn.scan import chunks_of, slurm
+from statmech_attn.scan import slurm
+from statmech_attn.scan.jobs import chunks_of
 from statmech_attn.studies import produce
 
 

@@ -107,7 +107,7 @@ def _forecast(
     build = partial(studies.work, checked)
     begun = output and studies.results.places(output)
     if begun and begun.begun:
-        work = scan.Folder.open(begun.chunks).work(build)
+        work = scan.folder.Folder.open(begun.chunks).work(build)
     else:
         work = build()  # which refuses files that do not fit
     out.say(f"the study is valid: {checked.kind}")
@@ -201,13 +201,13 @@ def repair(folder: ChunkFolder, allow_code: AllowCode = False) -> None:
     """
     from statmech_attn.cli.texts.run_status import print_repairs
 
-    if folder.is_file() and not scan.chunks_of(folder).exists():
+    if folder.is_file() and not scan.jobs.chunks_of(folder).exists():
         storage.reseal(folder)
         out.say(f"{folder}: sealed as it is; what it held before is not known")
         return
     batches.runtime.prepare()
     chunks, _, _ = studies.results.opened(folder, allow_code=allow_code)
-    print_repairs(scan.repair(chunks), out)
+    print_repairs(scan.status.repair(chunks), out)
 
 
 def merge(

@@ -5,7 +5,7 @@ from typing import Any
 from statmech_attn import studies
 from statmech_attn.cli.terminal.screen import Terminal
 from statmech_attn.reporting import duration, moment, span
-from statmech_attn.scan import Repairs, Status
+from statmech_attn.scan import status
 
 
 def print_progress(progress: studies.results.Progress, console: Terminal) -> None:
@@ -76,7 +76,7 @@ def _times(progress: studies.results.Progress) -> list[str]:
     return lines
 
 
-def _chunks(chunks: Status) -> list[str]:
+def _chunks(chunks: status.Status) -> list[str]:
     lines = [
         f"{chunks.done} of {chunks.known} chunks are done ({chunks.points} points)"
     ]
@@ -99,7 +99,7 @@ def _chunks(chunks: Status) -> list[str]:
     return lines
 
 
-def print_repairs(repairs: Repairs, console: Terminal) -> None:
+def print_repairs(repairs: status.Repairs, console: Terminal) -> None:
     for reason in repairs.quarantined:
         console.say(f"quarantined: {reason}")
     console.say(

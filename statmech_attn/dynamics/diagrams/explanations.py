@@ -141,7 +141,7 @@ def _explained(point: xr.Dataset) -> str:
         steps=int(point.window),
         recurrence_error=float(point.recurrence_error),
         positive=int(point.n_positive),
-        zeros=int(point.n_zero),
+        zeros=int(point.get("n_zero", 0)),
         zero_one=float(point.zero_one),
         broadband=float(point.broadband),
         digits=float(point.convergence_digits),

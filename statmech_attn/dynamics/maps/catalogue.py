@@ -18,13 +18,14 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 
 GOLDEN = (np.sqrt(5) - 1) / 2
-_of = lambda **parameters: MappingProxyType(parameters)
+_of: Any = lambda **parameters: MappingProxyType(parameters)
 
 
 def at(step: Callable, **parameters: float) -> Callable:

@@ -35,6 +35,6 @@ def study_of(file: File, tree: dict[str, Any], allow_code: bool) -> studies.Stud
     except OSError as error:
         raise Uncomputable(f"{error.filename}: {error.strerror}.") from None
     stored = json.loads(file.dataset.attrs.get("inputs", "{}"))
-    if changed := scan.changed_inputs(stored, inputs):
+    if changed := scan.folder.changed_inputs(stored, inputs):
         raise Uncomputable(f"The file was computed with another {changed}.")
     return study

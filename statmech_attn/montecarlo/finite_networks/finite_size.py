@@ -114,13 +114,12 @@ class FiniteSizes(Points):
         ...     jax.random.key(0), net, patterns, law,
         ...     CriticalSampling(runs=8, samples=40), gamma=1.0, epsilon=0.0,
         ...     n_spins=[1000, 10_000], distances=[0.0])
-        >>> dataset = spins.compute()
-        >>> dataset.mean_square.sizes, bool((abs(dataset.mean_square_z) < 5).all())
+        >>> found = spins.compute()
+        >>> found.mean_square.sizes, bool((abs(found.mean_square_z) < 5).all())
         (Frozen({'n_spins': 2, 'distance': 1}), True)
     """
 
-    title = "finite-size"
-    variables = VARIABLES
+    title, variables = "finite-size", VARIABLES
 
     def __init__(
         self,

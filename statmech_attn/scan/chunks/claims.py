@@ -76,14 +76,7 @@ class Claims:
         (self._workers / self.name).unlink(missing_ok=True)
 
     def take(self, path: Path) -> bool:
-        """Claim a chunk; False when another process has it.
-
-        Args:
-            path: of the chunk's claim.
-
-        Raises:
-            OSError: the folder cannot be written, the disk is full.
-        """
+        """Claim a chunk; False when another process has it."""
         try:
             os.link(self._named, path)
         except FileExistsError:
@@ -93,11 +86,7 @@ class Claims:
         return True
 
     def take_over(self, path: Path) -> bool:
-        """Claim a chunk whose owner seems dead; False when it lives.
-
-        Args:
-            path: of the chunk's claim.
-        """
+        """Claim a chunk whose owner seems dead; False when it lives."""
         owner = owner_of(path)
         if owner is None or not self.dead(owner):
             return False
@@ -116,11 +105,7 @@ class Claims:
         path.unlink(missing_ok=True)
 
     def dead(self, worker: str) -> bool:
-        """Whether a worker has ended, as far as can be seen from here and now.
-
-        Args:
-            worker: name of the worker.
-        """
+        """Whether a worker has ended, as far as can be seen from here and now."""
         if worker == self.name:
             return False
         try:
@@ -148,11 +133,7 @@ class Claims:
             return set()
 
     def clean(self) -> int:
-        """Remove what dead workers left: claims, half-written chunks, their files.
-
-        Returns:
-            How many claims.
-        """
+        """Remove what dead workers left: claims, half-written chunks, their files."""
         gone = {p.name for p in self._workers.iterdir()} - self.living() - {self.name}
         for part in self._folder.glob(".*.part"):
             if part.name.split(".")[-2] in gone:

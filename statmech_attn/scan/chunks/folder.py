@@ -74,16 +74,7 @@ class Folder:
 
     @classmethod
     def begin(cls, path: Path, manifest: Manifest) -> "Folder":
-        """Make a folder; where another process was faster, its manifest holds.
-
-        Args:
-            path: of the folder.
-            manifest: what it is begun for.
-
-        Raises:
-            OSError: it cannot be written.
-            StorageError: it holds another study.
-        """
+        """Make a folder; where another process was faster, its manifest holds."""
         path.mkdir(parents=True, exist_ok=True)
         for name in ("environments", "quarantine"):
             (path / name).mkdir(exist_ok=True)
@@ -94,14 +85,7 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path) -> "Folder":
-        """Open the chunk folder at `path`.
-
-        Args:
-            path: of the folder.
-
-        Raises:
-            StorageError: no folder of chunks, damaged, or from a newer version.
-        """
+        """Open the chunk folder at `path`."""
         manifest = path / MANIFEST
         try:
             content = json.loads(inputs.content(manifest, MAX_BYTES))
@@ -134,14 +118,7 @@ class Folder:
         return cls(path, stored)
 
     def work(self, build: Callable[[int | None], Work]) -> Work:
-        """The work that the folder was begun for, with what was decided then.
-
-        Args:
-            build: batch -> the work of its study.
-
-        Raises:
-            StorageError: it cannot be computed here as it was begun.
-        """
+        """The work that the folder was begun for, with what was decided then."""
         work = build(self.manifest.batch)
         again = getattr(work, "with_decisions", None)
         try:
@@ -150,15 +127,7 @@ class Folder:
             raise StorageError(f"{self.path}: cannot go on here: {error}") from None
 
     def require(self, study: str, inputs: Mapping[str, str]) -> None:
-        """Refuse to go on with another study, or with other files that it names.
-
-        Args:
-            study: text of a study (TOML).
-            inputs: SHA-256 of what the study reads, by name.
-
-        Raises:
-            StorageError: the folder was begun with other ones.
-        """
+        """Refuse to go on with another study, or with other files that it names."""
         if storage.same_study(study, self.manifest.study):
             if changed := changed_inputs(self.manifest.inputs, inputs):
                 raise StorageError(
@@ -179,11 +148,7 @@ class Folder:
         return self.path / f"chunk-{number:07d}.claim"
 
     def blocks(self, number: int) -> Path:
-        """Folder in which a long chunk keeps its blocks.
-
-        Args:
-            number: of the chunk.
-        """
+        """Folder in which a long chunk keeps its blocks."""
         return self.path / f"blocks-{number:07d}"
 
     def listing(self) -> tuple[set[int], set[int]]:
@@ -196,15 +161,7 @@ class Folder:
         return numbers["h5"], numbers["claim"]
 
     def write(self, stored: Stored, writer: str) -> None:
-        """Keep a finished chunk.
-
-        Args:
-            stored: the chunk with its arrays.
-            writer: name of the worker.
-
-        Raises:
-            StorageError: no space, no permission, or it reads back differently.
-        """
+        """Keep a finished chunk."""
         path = self.file(stored.chunk.number)
         try:
             chunk_file.write(path, stored, writer)
@@ -215,16 +172,7 @@ class Folder:
         shutil.rmtree(self.blocks(stored.chunk.number), ignore_errors=True)
 
     def read(self, chunk: Chunk, names: Sequence[str] | None = None) -> Stored:
-        """Read a finished chunk.
-
-        Args:
-            chunk: which.
-            names: of the arrays; all when omitted.
-
-        Raises:
-            OSError: it cannot be read, or is from a newer version.
-            Damaged: it is not what was written here.
-        """
+        """Read a finished chunk."""
         stored = self.verified(chunk.number, names)
         if stored.chunk != chunk:
             where = self.file(chunk.number)
@@ -232,15 +180,7 @@ class Folder:
         return stored
 
     def verified(self, number: int, names: Sequence[str] | None = ()) -> Stored:
-        """Read the chunk with a number and verify it (`read`).
-
-        Args:
-            number: of the chunk.
-            names: of the arrays; all when omitted.
-
-        Raises:
-            Damaged: the chunk is missing, damaged or that of another study.
-        """
+        """Read the chunk with a number and verify it (`read`)."""
         path = self.file(number)
         try:
             stored = chunk_file.read(path, names)
@@ -264,14 +204,7 @@ class Folder:
         return [n for n in sorted(done) if not chunk_file.is_whole(self.file(n))]
 
     def quarantine(self, number: int) -> Path | None:
-        """Put a chunk file aside; it will be computed again.
-
-        Args:
-            number: of the chunk.
-
-        Returns:
-            Where it is now; None when another process has put it aside.
-        """
+        """Put a chunk file aside; it will be computed again."""
         source = self.file(number)
         target = self.path / "quarantine" / source.name
         target.parent.mkdir(exist_ok=True)
@@ -293,11 +226,7 @@ class Folder:
                     part.unlink(missing_ok=True)
 
     def remember(self, environment: Mapping[str, str]) -> str:
-        """Keep what this process computes with; its digest names it.
-
-        Args:
-            environment: versions and machine, by name.
-        """
+        """Keep what this process computes with; its digest names it."""
         text = json.dumps(dict(environment), indent=1, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         write_once(self.path / "environments" / f"{digest}.json", text)
@@ -322,16 +251,6 @@ def changed_inputs(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
     Of files in folders, which have the folder in their names, a missing one is a
     difference too, unless one side has none at all.
-
-    Args:
-        before: inputs with their digests when the run began.
-        now: the same at present.
-
-    Example:
-        >>> changed_inputs({"a.json": "1"}, {"a.json": "2", "images/b.zip": "3"})
-        'a.json'
-        >>> changed_inputs({"images/a.zip": "1"}, {"images/b.zip": "3"})
-        'images/a.zip, images/b.zip'
     """
     names = before.keys() & now.keys()
     first, second = ({n for n in side if "/" in n} for side in (before, now))
@@ -344,18 +263,6 @@ def remove(path: Path) -> None:
     """Remove a chunk folder and what was written there; what else is in it stays.
 
     It goes out of the way first, so that no other process sees a part of it.
-
-    Args:
-        path: a file or folder.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     chunks = Path(folder, "scan.h5.chunks")
-        ...     chunks.mkdir()
-        ...     remove(chunks)
-        ...     chunks.exists()
-        False
     """
     away = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:

@@ -73,15 +73,7 @@ class Session:
         return Results(self.store, self._chunks, self.work)
 
     def next(self, *, wait: bool = True) -> Chunk | None:
-        """A chunk to compute now.
-
-        Args:
-            wait: whether to wait while others compute the last chunks.
-
-        Returns:
-            None when all are done (`finished`), when a stop was asked for, or, without
-            `wait`, when others compute the rest.
-        """
+        """A chunk to compute now."""
         pause, longest = PAUSE
         while not (self.stop.finish.is_set() or self.finished):
             with self._lock:
@@ -104,11 +96,7 @@ class Session:
         return len(done.intersection(c.number for c in self._chunks)), len(self._chunks)
 
     def payload(self, chunk: Chunk):
-        """What computing a chunk needs of earlier rounds.
-
-        Args:
-            chunk: that is to be computed.
-        """
+        """What computing a chunk needs of earlier rounds."""
         before = [c for c in self._chunks if c.round < chunk.round]
         payload = self.work.payload(chunk, Results(self.store, before, self.work))
         if chunk == self._chunks[chunk.number]:  # and not a part of it
@@ -120,9 +108,6 @@ class Session:
 
         An earlier chunk that was computed again, where numbers differ in their last
         digits, may ask for other points or give other states.
-
-        Raises:
-            Damaged: the first of them, to be computed again.
         """
         assert isinstance(self.store, Folder)
         for chunk in self._chunks:
@@ -147,15 +132,7 @@ class Session:
         seconds: float,
         environment: str | None = None,
     ) -> None:
-        """Store a finished chunk.
-
-        Args:
-            chunk: that was computed.
-            arrays: its rows.
-            failures: points that could not be computed, with the reasons.
-            seconds: that it took.
-            environment: digest of what computed it; this process when omitted.
-        """
+        """Store a finished chunk."""
         if environment is None:
             environment = self._environment
         payload = self._payloads.pop(chunk.number, "")
@@ -175,11 +152,7 @@ class Session:
             self._release(chunk.number)
 
     def drop(self, chunk: Chunk) -> None:
-        """Give a chunk back: it was not computed.
-
-        Args:
-            chunk: that was claimed.
-        """
+        """Give a chunk back: it was not computed."""
         with self._lock:
             self._counted.discard(chunk.number)
             self._release(chunk.number)

@@ -29,12 +29,7 @@ SHOW_CURSOR = b"\x1b[?25h"  # progress bars hide it
 
 
 class Stop:
-    """A request to stop, by a user or a scheduler.
-
-    Attributes:
-        finish: begin no other chunk.
-        drop: leave the chunks that are being computed as well.
-    """
+    """A request to stop, by a user or a scheduler."""
 
     def __init__(self) -> None:
         self.finish = threading.Event()
@@ -78,11 +73,7 @@ class Signals:
 
 
 def exit_code(number: int | None = None) -> int:
-    """What a process ends with that a signal has stopped.
-
-    Args:
-        number: of the signal; by default the one that ends this command.
-    """
+    """What a process ends with that a signal has stopped."""
     number = number or next(iter(_came), None)
     return TEMPORARY_FAILURE if number == signal.SIGTERM else INTERRUPTED
 

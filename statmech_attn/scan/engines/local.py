@@ -35,11 +35,7 @@ def engine(count: int | None = None) -> Engine:
 
 
 def compute(session: Session, count: int) -> None:
-    """Compute chunks on so many threads until none are left or a stop is asked for.
-
-    Raises:
-        The first error of a chunk; the others are finished first.
-    """
+    """Compute chunks on so many threads until none are left or a stop is asked for."""
     session.workers = count
     with ThreadPoolExecutor(count) as pool:
         running = [pool.submit(_worker, session) for _ in range(count)]

@@ -9,20 +9,23 @@ import xarray as xr
 
 from statmech_attn import scan, storage, studies
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import Folder, holds, Job, MANIFEST, Status, Work
+from statmech_attn.scan import jobs, status, Work
 from statmech_attn.storage import Info, StorageError, toml
 from statmech_attn.studies.files import user_code
 from statmech_attn.studies.files.spec import dump, parse
 from statmech_attn.studies.tables import StudyTable
 
 
-def job(study: StudyTable, text: str) -> Job:
+holds = jobs.holds
+
+
+def job(study: StudyTable, text: str) -> jobs.Job:
     """A study as a job; double precision must be on.
 
     Args:
         study, text: as `load` returns them.
     """
-    return Job(
+    return jobs.Job(
         text,
         dump(study.model_dump(exclude_none=True)),
         partial(studies.work, study),
@@ -41,13 +44,13 @@ def compute(
         study, text: as `load` returns them.
         output: HDF5 file; chunks are stored beside it.
         report: told how far the computation is.
-        how: `overwrite`, `engine`, `points_per_chunk`, as `scan.compute` takes them,
-            which says what is raised as well.
+        how: `overwrite`, `engine`, `points_per_chunk`, as `scan.jobs.compute` takes
+            them, which says what is raised as well.
 
     Example:
         `compute(*load("scan.toml"), Path("scan.h5"))`
     """
-    scan.compute(job(study, text), output, report, **how)
+    jobs.compute(job(study, text), output, report, **how)
 
 
 class Places(NamedTuple):
@@ -59,7 +62,7 @@ class Places(NamedTuple):
     @property
     def begun(self) -> bool:
         """Whether there is a folder of chunks."""
-        return (self.chunks / MANIFEST).exists()
+        return (self.chunks / scan.folder.MANIFEST).exists()
 
 
 def places(path: Path) -> Places:
@@ -74,9 +77,9 @@ def places(path: Path) -> Places:
     """
     if path.name in ("", ".."):
         raise StorageError(f"{str(path)!r}: is no name of a run.")
-    if (path / MANIFEST).exists() or path.suffix == ".chunks":
+    if (path / scan.folder.MANIFEST).exists() or path.suffix == ".chunks":
         return Places(path.with_name(path.name.removesuffix(".chunks")), path)
-    return Places(path, scan.chunks_of(path))
+    return Places(path, jobs.chunks_of(path))
 
 
 class Progress(NamedTuple):
@@ -92,7 +95,7 @@ class Progress(NamedTuple):
 
     state: str
     places: Places
-    chunks: Status | None = None
+    chunks: status.Status | None = None
     started: str | None = None
     result: Info | None = None
 
@@ -109,20 +112,22 @@ def progress(path: Path, *, allow_code: bool = False) -> Progress:
     """
     where = places(path)
     result = storage.info(where.output) if where.output.exists() else None
-    folder = Folder.open(where.chunks) if where.begun else None
+    folder = scan.folder.Folder.open(where.chunks) if where.begun else None
     if result and (folder is None or folder.manifest.started == result.started):
         return Progress("finished", where, None, result.started, result)
     if folder is None:
         return Progress("not begun", where)
     _, _, work = opened(where.chunks, allow_code=allow_code)
-    chunks = scan.status(folder, work)
+    chunks = status.status(folder, work)
     state = "running" if chunks.workers else "stopped"
     if chunks.complete and not chunks.workers:
         state = "computed"
     return Progress(state, where, chunks, folder.manifest.started, result)
 
 
-def opened(path: Path, *, allow_code: bool = False) -> tuple[Folder, StudyTable, Work]:
+def opened(
+    path: Path, *, allow_code: bool = False
+) -> tuple[scan.folder.Folder, StudyTable, Work]:
     """A chunk folder with its study; double precision must be on.
 
     Args:
@@ -134,7 +139,7 @@ def opened(path: Path, *, allow_code: bool = False) -> tuple[Folder, StudyTable,
             changed, or it names code.
     """
     path = places(path).chunks
-    folder = Folder.open(path)
+    folder = scan.folder.Folder.open(path)
     try:
         study = parse(toml.loads(folder.manifest.resolved))
         folder.require(folder.manifest.study, study.inputs())
@@ -149,16 +154,16 @@ def opened(path: Path, *, allow_code: bool = False) -> tuple[Folder, StudyTable,
 
 
 def merge(
-    folder: Folder,
+    folder: scan.folder.Folder,
     work: Work,
     study: StudyTable,
     output: Path,
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write the result of a folder in which all chunks are done; see `scan.merge`."""
+    """Write the result of a folder in which all chunks are done, as `jobs.merge`."""
     text = folder.manifest.study
-    scan.merge(folder, work, job(study, text), output, overwrite=overwrite)
+    jobs.merge(folder, work, job(study, text), output, overwrite=overwrite)
 
 
 def produce(
@@ -188,7 +193,7 @@ def produce(
         `scan = produce(Path("scan.toml"), Path("scan.h5"), ["run.steps=500"])`
     """
     study, text = studies.load(path, settings)
-    if not holds(output, text, study.inputs()):
+    if not jobs.holds(output, text, study.inputs()):
         report.note(f"computing {output}")
         compute(study, text, output, report, overwrite=overwrite)
     return storage.read(output)

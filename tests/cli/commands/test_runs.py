@@ -7,6 +7,7 @@ import pytest
 
 from statmech_attn import scan, studies
 from statmech_attn.scan import jobs
+from statmech_attn.scan.chunks.claims import Claims
 
 
 STUDY = """
@@ -33,14 +34,14 @@ def stop_after(monkeypatch):
     """Makes a run end after so many chunks, as a kill would."""
 
     def stop_after(count: int) -> None:
-        write = scan.Folder.write
+        write = scan.folder.Folder.write
 
         def limited(folder, stored, writer):
             if len(folder.listing()[0]) == count:
                 raise KeyboardInterrupt
             write(folder, stored, writer)
 
-        monkeypatch.setattr(scan.Folder, "write", limited)
+        monkeypatch.setattr(scan.folder.Folder, "write", limited)
 
     return stop_after
 
@@ -76,15 +77,15 @@ def test_status_answers_before_during_and_after_a_run(
     out = tmp_path / "out.h5"
     assert asked(call, out)["state"] == "not begun"
     with monkeypatch.context() as patch:
-        patch.setattr(scan.Folder, "write", scan.Folder.write)
+        patch.setattr(scan.folder.Folder, "write", scan.folder.Folder.write)
         stop_after(3)
         call("run", study, "-o", out, "--chunk", 1, "--workers", 1, code=130)
     stopped = asked(call, out)
     assert stopped["state"] == "stopped" and stopped["chunks_known"] == 4
     assert stopped["chunks_done"] == stopped["points_done"] == 3
-    assert asked(call, scan.chunks_of(out)) == stopped
+    assert asked(call, scan.jobs.chunks_of(out)) == stopped
     assert "the same run command continues" in call("status", out).stdout
-    with scan.Claims(tmp_path / "out.h5.chunks"):
+    with Claims(tmp_path / "out.h5.chunks"):
         assert asked(call, out)["state"] == "running"
     monkeypatch.undo()
     call("run", study, "-o", out)

@@ -13,7 +13,7 @@ from statmech_attn.dynamics import (
     rotation_number,
 )
 from statmech_attn.explore.views import overlays
-from statmech_attn.scan import chunks_of
+from statmech_attn.scan.jobs import chunks_of
 from statmech_attn.storage import StorageError
 from statmech_attn.studies.files import results, spec
 from statmech_attn.studies.systems import studied_system
