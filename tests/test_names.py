@@ -76,6 +76,7 @@ SUBJECTS = {
     "native/systems": "systems of the package and its examples",
     "plotting/figure_options": "options of the command figure",
     "plotting/own_systems": "pictures of one's own system",
+    "studies/learning/training": "trainings of every task, by studies/learning/work.py",
     "scan/bits": "the same bits however a run is cut",
     "scan/devices": "devices, threads and memory",
     "scan/distributed": "the engine of Dask beside the local one",

@@ -1,7 +1,5 @@
 """`statmech-attn new` and the hints for keys in a wrong table."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -95,9 +93,7 @@ def test_a_template_runs_to_a_result_worth_looking_at(
             call("run", folder / "first.toml", "-o", folder / "trained.h5")
     call("new", kind, *(("--task", task) if task else ()), "-o", study)
     call("run", study, "--dry-run")
-    began = sum(os.times()[:4])  # with the processes that it begins
     call("run", study, "-o", result)
-    assert sum(os.times()[:4]) - began < 240
     call("figure", result, "-o", figures)
     assert any(figures.glob("*.png"))
     dataset = storage.read(result)

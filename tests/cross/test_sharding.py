@@ -25,7 +25,7 @@ from statmech_attn import bpkr, dmft, dynamics, montecarlo
 from statmech_attn.dmft import extensive
 from statmech_attn.dmft.extensive import effective_process
 from statmech_attn.montecarlo import weight_space
-from statmech_attn.montecarlo.finite_networks import run_blocks
+from statmech_attn.montecarlo.finite_networks import run_blocks, simulation
 from statmech_attn.montecarlo.posterior_samples import weight_sampling
 from statmech_attn.training import Descent, Trainer
 
@@ -170,7 +170,7 @@ def stretch():
     simulator = run_blocks.Simulator(
         net, counts, "spins", steps=5, transient=0, size=3, rows=rows
     )
-    keys = montecarlo.simulation.point_keys(KEY, None, (8,))
+    keys = simulation.point_keys(KEY, None, (8,))
     places = np.zeros(8, int), np.full(8, 3)
     given, carry = simulator.begin(
         params, dmft.from_row(net, params, 0), keys, *places

@@ -124,8 +124,7 @@ def model_selection(
         key: random key of JAX; with one, evidence and predictor are those of the exact
             law (needs numpyro), else Laplace's ln p(Y) and the saddle point's.
         draws: of the exact law, for each of four chains.
-        test: attentioned inputs and labels of which the error is given beside that of
-            the validation set, if any.
+        test: inputs and labels of a set whose error is given beside it, if any.
         about: attributes of the file.
 
     Returns:
@@ -133,7 +132,7 @@ def model_selection(
         validation errors on the grid, what each chooses, and how far they agree.
 
     Raises:
-        ValueError: a temperature that is not > 0, labels that do not fit, a width that
+        ValueError: a temperature that is not > 0, sets that do not fit, a width that
             the exact law cannot have, or no point of the grid has an evidence.
 
     Example:
@@ -144,14 +143,15 @@ def model_selection(
         >>> problem = Problem(xi[:30], Y[:30], heads=(1,), width=10, temperature=0.1)
         >>> chosen = model_selection(
         ...     problem, xi[30:], Y[30:], grid=Grid([10], [0.001, 0.1, 10])).compute()
-        >>> by_evidence = chosen.sel(choice="evidence")
-        >>> by_evidence.chosen_temperature.item()  # the labels have noise of 0.3^2
+        >>> chosen.sel(choice="evidence").chosen_temperature.item()  # noise of 0.3^2
         0.1
     """
     labels, Y_test = fitting_labels(problem, xi_validation, Y_validation), None
     if test is not None:
-        xi_validation = jnp.concatenate([xi_validation, test[0]])  # type: ignore
+        if np.shape(test[0])[1:] != np.shape(xi_validation)[1:]:
+            raise ValueError("test must be inputs like xi_validation, and labels.")
         Y_test = fitting_labels(problem, *test)
+        xi_validation = jnp.concatenate([xi_validation, test[0]])  # type: ignore
     problems = [problem.at(**grid.point(number)) for number in range(grid.total)]
     for each in problems:
         if not each.temperature > 0:

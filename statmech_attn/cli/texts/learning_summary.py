@@ -261,9 +261,8 @@ def pruning(dataset: xr.Dataset) -> Content:
             p.rank_correlation_mean[i], p.rank_correlation_mean_stderr[i]
         )
     )
-    names = _folded(dataset.test_set.values)
-    columns = {"order": lambda p: p.order.item()}
-    columns |= {name: of_set(i) for i, name in enumerate(names)}
+    sets = enumerate(_folded(dataset.test_set.values))
+    columns = {"order": lambda p: p.order.item()} | {x: of_set(i) for i, x in sets}
     orders = (dataset.sel(order=x) for x in dataset.order.values[finite])
     # A random order has no scores.
     yield tabled("rank correlation of score and accuracy lost", columns, orders)

@@ -127,7 +127,6 @@ def _explained(point: xr.Dataset) -> str:
     if "failure" in point and int(point.failure):
         return "no phase: the point could not be computed"
     bits = int(point.reasons)
-    of = lambda name: point[name].values
     stored = lambda name: float(point[name]) if name in point else np.nan
     verdict = Verdict(
         phase=PHASES[int(point.phase)],
@@ -136,8 +135,8 @@ def _explained(point: xr.Dataset) -> str:
         rotation_error=stored("rotation_error"),
         oriented=stored("rotation_oriented") == 1,
         reasons=[text for i, text in enumerate(REASONS) if bits >> i & 1],
-        exponents=of("lyapunov"),
-        stderr=of("lyapunov_stderr"),
+        exponents=point.lyapunov.values,
+        stderr=point.lyapunov_stderr.values,
         steps=int(point.window),
         recurrence_error=float(point.recurrence_error),
         positive=int(point.n_positive),

@@ -100,7 +100,7 @@ def per_unit_time(
         value for name in names if (value := getattr(s, name)) is not None
     )
     scaled = tuple(x / interval for x in rates(spectrum))
-    in_time = replace(spectrum, unit=UNIT_OF_TIME, interval=interval)
+    in_time = replace(spectrum, unit=UNIT_OF_TIME, interval=float(interval))
     result = eqx.tree_at(rates, in_time, scaled)
     if stderr == 0:
         return result
