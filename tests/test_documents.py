@@ -14,7 +14,7 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from statmech_attn import __version__, cli, studies
+from statmech_attn import __version__, cli, kinds, studies
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -286,6 +286,13 @@ def test_files_that_a_page_names_exist(page):
     pattern = rf"`((?:{folders})/[\w./-]+\.(?:py|json|js|toml|md))"
     files = re.findall(pattern, page.read_text("utf-8"))
     assert not [file for file in files if not (ROOT / file).exists()]
+
+
+def test_every_generator_of_patterns_stands_in_the_guide_with_its_sizes():
+    guide = (DOCS / "howto" / "studies.md").read_text("utf-8")
+    rows = re.findall(r'^# patterns = "([\w-]+)" *# (.*), context, seed$', guide, re.M)
+    described = {name: tuple(sizes.split(", ")) for name, sizes in rows}
+    assert described == {row.name: row.sizes for row in kinds.GENERATORS}
 
 
 def test_the_citation_is_of_this_version_and_its_day():
