@@ -250,6 +250,9 @@ def _refusal(kind: Any) -> Callable[[Any], str]:
         return lambda x: "" if any(same(x, part) for part in parts) else either(parts)
     if origin in (Union, types.UnionType):
         refusals = [_refusal(part) for part in parts if part is not types.NoneType]
+        if len(refusals) < len(parts):  # what may be left out may be an empty tree
+            whole = partial(_of_tree, empty=True)
+            refusals = [whole if x is _of_tree else x for x in refusals]
         return partial(_of_union, refusals, len(refusals) < len(parts))
     if hasattr(kind, "dim_str"):
         is_key = kind.__name__.startswith("Key[")
@@ -378,11 +381,11 @@ def _of_parts(origin: type, parts: tuple[Any, ...], value: Any) -> str:
     return f"a sequence, each of it {each}" if each else ""
 
 
-def _of_tree(value: Any) -> str:
+def _of_tree(value: Any, empty: bool = False) -> str:
     """Arrays and numbers in tuples, dictionaries and objects of JAX; keys, too."""
     leaves = sys.modules["jax"].tree.leaves(value)
     usable = lambda x: _traced(x) or not (_of_array(x) and _of_key(x))
-    fits = leaves and all(map(usable, leaves))
+    fits = (leaves or empty) and all(map(usable, leaves))
     return "" if fits else "a tree of finite real numbers"
 
 

@@ -200,6 +200,19 @@ def test_each_kind_has_its_refusal(kind, value, message):
         as_annotated(asked, [value], {})
 
 
+def test_a_tree_that_may_be_left_out_may_be_empty():
+    """Parameters of a map that has none are {} to many."""
+
+    def asked(state: PyTree, parameters: PyTree = None): ...
+
+    for nothing in (None, {}, ()):
+        as_annotated(asked, [0.3, nothing], {})
+    with pytest.raises(ValueError, match="^state must be a tree"):
+        as_annotated(asked, [{}, {}], {})
+    with pytest.raises(ValueError, match="^parameters must be a tree"):
+        as_annotated(asked, [0.3, {"r": "x"}], {})
+
+
 def test_what_may_be_unknown_or_infinite_passes():
     def asked(gaps: Gaps, interval: Interval): ...
 
