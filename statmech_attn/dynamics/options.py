@@ -65,8 +65,8 @@ class Plan(Options):
         on: number of the coordinate of the section, the last one where there are fewer.
         level: value of that coordinate on the section.
         compiler: makes the steps: "xla"; "llvm", which is faster for maps of a few
-            coordinates on a CPU and needs the extra `native`; or "auto": llvm where it
-            can take the system, as a run finds when it begins. Last digits differ.
+            coordinates on a CPU and needs llvmlite; or "auto": llvm where it can take
+            the system, as a run finds when it begins. Last digits differ.
         entropy_production: whether entropy production is averaged beside exponents,
             over a quarter of `steps`, where a system defines it; takes 4 to 8 % longer.
     """

@@ -1,4 +1,4 @@
-"""Functions of batches as programs of LLVM for a few lanes (the extra `native`)."""
+"""Functions of batches as programs of LLVM for a few lanes (llvmlite)."""
 
 from typing import TYPE_CHECKING
 

@@ -9,7 +9,6 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from statmech_attn import extras
 from statmech_attn.batches.compiled.cached_property import once
 from statmech_attn.batches.compiled.kept_programs import kept, OPTIONS, Origin
 from statmech_attn.batches.hardware import devices, has_cuda, on_cpu, workers
@@ -179,7 +178,7 @@ def require_native() -> None:
     try:
         from statmech_attn.native import Native  # noqa: F401
     except ImportError:
-        raise NotInstalled(extras.needed(FASTER, "llvmlite", "native")) from None
+        raise NotInstalled(f"{FASTER} needs llvmlite: pip install llvmlite.") from None
 
 
 def _natively(

@@ -29,7 +29,7 @@ def test_without_llvmlite_a_line_says_what_it_would_bring(made, without_llvmlite
     found = resolve_compiler("auto", made.append)
     assert found.text.startswith("compiler: xla (llvmlite is not installed); ")
     assert "about 5 times faster, needs llvmlite: pip install " in found.text
-    assert found.text.endswith("[native]'.") and "\n" not in found.text
+    assert "\n" not in found.text
     assert found.stored() == {
         "compiler": "xla",
         "compiler_reason": "llvmlite is not installed",
