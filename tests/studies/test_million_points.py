@@ -1,4 +1,4 @@
-"""What the kept plane of a million points says; docs/native_programs.md."""
+"""What the kept plane of a million points says; docs/performance.md."""
 
 import pathlib
 
