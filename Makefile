@@ -94,7 +94,7 @@ test-environment: $(VENV)/.installed-test
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) --editable '.[sampling,training,timeseries,images]'
+	$(PIP_INSTALL) --editable '.[explore,sampling,training,timeseries,images]'
 	touch $@
 
 $(VENV)/.installed-test: pyproject.toml constraints.txt
