@@ -48,12 +48,13 @@ SAMPLED = {
     },
 }
 COMMANDS = """
+import json
 import sys
 from statmech_attn.cli import app
 for words in {words!r}:
     app(words, standalone_mode=False)
 from statmech_attn.studies import reference
-print("".join(reference.keys().values()))
+print(json.dumps(reference.schema()))
 """
 
 
@@ -146,9 +147,8 @@ def test_a_task_and_a_sampler_of_another_distribution_make_a_posterior(site, tmp
     study.write_text(studies.dump(SAMPLED))
     said = done(site, ["run", study, "--output", output], ["info", output])
     require_prior(storage.read(output).isel(width=0))
-    assert "## posterior, sum\n" in said
-    assert '`run.method` | `"order-parameter"`, `"weights"`' in said
-    assert '`"langevin"`, `"prior"` | `"order-parameter"` |' in said
+    assert '"title": "posterior, sum"' in said
+    assert '["order-parameter", "weights", "langevin", "prior"]' in said
 
 
 def module_of(text: str) -> types.ModuleType:

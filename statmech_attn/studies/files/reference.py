@@ -1,15 +1,11 @@
-"""Keys of study files and variables of result files, as documents.
+"""The JSON schema of study files (draft 2020-12), by which editors complete them.
 
-`schema` is the JSON schema of study files (draft 2020-12), from which editors complete
-and check them; `keys` and `variables` are tables in Markdown.  All of them are read
-from the declarations: the tables of `studies`, whose docstrings have a sentence for
-every key, and the `labels.Variables` of every kind.
+It is read from the tables of `studies`, whose docstrings have a sentence for every key.
 """
 
-import collections
 import inspect
-from collections.abc import Iterable, Iterator
-from typing import Any, TYPE_CHECKING
+from collections.abc import Iterator
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -17,10 +13,6 @@ from statmech_attn import kinds
 from statmech_attn.options import MAX_COUNT, Said, said
 from statmech_attn.studies.files.spec import models, tables_in
 from statmech_attn.studies.tables import StudyTable
-
-
-if TYPE_CHECKING:  # `new` reads tables of keys and imports no NumPy
-    from statmech_attn.labels import Variable
 
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -99,54 +91,6 @@ def _tables(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
             yield from _tables(part)
 
 
-KEYS = "| key | type | default | range | unit | |\n" + "| --- " * 6 + "|\n"
-LINKED = 7  # keys that a table has at least to be linked from another page
-
-
-def keys() -> dict[str, str]:
-    """Tables of every key of every kind of study, in Markdown, by kind.
-
-    A table of a study is written once on a page, and a long one on one page only:
-    elsewhere a link leads to it.
-    """
-    whole = schema()
-    pages, places = collections.defaultdict(list), {}
-    for study in whole["oneOf"]:
-        title, kind = study["title"], study["properties"]["kind"]["const"]
-        tables = collections.defaultdict(list)
-        for path, field, required in fields(study, whole["$defs"]):
-            name = path.partition(".")[0] if "." in path else ""
-            tables[name].append(_key(path, field, required))
-        rows, links = [], []
-        for name, lines in tables.items():
-            page = "" if len(lines) >= LINKED else kind
-            place = places.setdefault((page, name, *lines), (kind, title))
-            if name and place != (kind, title):
-                file = "" if place[0] == kind else f"{place[0]}.md"
-                anchor = place[1].replace(", ", "-")
-                links.append(f"`[{name}]` of [{place[1]}]({file}#{anchor})")
-            else:
-                rows += lines
-        also = f"\nAnd the keys {', '.join(links)}.\n" if links else ""
-        text = f"## {title}\n\n{study['description']}\n\n{KEYS}{''.join(rows)}{also}"
-        pages[kind].append(text)
-    return {kind: "\n".join(texts) for kind, texts in pages.items()}
-
-
-def _key(path: str, field: dict[str, Any], required: bool) -> str:
-    """The row of a key."""
-    words, _, unit = field.get("description", "").partition(" Unit: ")
-    cells = (
-        f"`{path}`",
-        type_of(field),
-        "required" if required else _code(field.get("default")),
-        range_of(field),
-        unit.removesuffix("."),
-        words,
-    )
-    return f"| {' | '.join(map(_cell, cells))} |\n"
-
-
 def fields(part, shared, path="") -> Iterator[tuple[str, dict[str, Any], bool]]:
     """Every key of a schema with its path, tables opened."""
     for key, field in part.get("properties", {}).items():
@@ -214,100 +158,3 @@ def range_of(field: dict[str, Any]) -> str:
     for part in [*inner, *field.get("oneOf", [])]:
         parts += [words for words in [range_of(part)] if words and words not in parts]
     return ", ".join(parts)
-
-
-def _code(value: Any) -> str:
-    if value is None:
-        return ""
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
-    return f"`{text}`".replace("'", '"')
-
-
-FOLDED = "<details>\n<summary>Its variables</summary>\n\n"  # of a second table
-VARIABLES = "| variable | dimensions | units | symbol | |\n" + "| --- " * 5 + "|\n"
-COMMON = 3  # kinds whose files have a variable alike that is described for all of them
-SHARED, PLACE = "Of several kinds", "../hdf5.md#of-several-kinds"
-
-
-def variables() -> dict[str, str]:
-    """Tables of the variables of every kind of file, in Markdown, by kind.
-
-    What COMMON kinds or more have alike is under "", and named on their pages; so is,
-    below a further table of a kind, what the first has alike.
-    """
-    tables, of = {}, collections.defaultdict(set)
-    for row in kinds.KINDS:
-        table = kinds.KINDS.part(row, "variables")
-        of_task = row.task not in ("", kinds.EVERY) and not row.dimension
-        if table is None or of_task and any(kind == row.name for kind, _ in tables):
-            continue
-        lines = dict(map(_variable, _of_one_form(table)))
-        tables[row.name, row.dimension] = lines
-        for line in lines.items():
-            of[line].add(row.name)
-    common = {}
-    for names, text in sorted(of, key=lambda line: -len(of[line])):
-        if len(of[names, text]) >= COMMON:
-            common.setdefault(names, text)
-    pages, written = collections.defaultdict(list), collections.defaultdict(dict)
-    for (kind, dimension), lines in tables.items():
-        alike = [x for x in lines if common.get(x) == lines[x]]
-        above = [x for x in lines if written[kind].get(x) == lines[x]]
-        rest = {x: lines[x] for x in lines if x not in (*alike, *above)}
-        written[kind] |= rest
-        title = f"{kind}, with `{dimension}`" if dimension else kind
-        pages[kind].append(
-            f"## {title}\n\n{FOLDED if dimension else ''}{VARIABLES}"
-            + "".join(rest.values())
-            + (f"\nAs above: {', '.join(above)}.\n" if above else "")
-            + (f"\n[{SHARED}]({PLACE}): {', '.join(alike)}.\n" if alike else "")
-            + ("\n</details>\n" if dimension else "")
-        )
-    shared = f"### {SHARED}\n\n{VARIABLES}{''.join(common[x] for x in sorted(common))}"
-    return {kind: "\n".join(texts) for kind, texts in pages.items()} | {"": shared}
-
-
-def _of_one_form(table: "Iterable[Variable]") -> "list[Variable]":
-    """Variables in which what is said alike of several quantities X is one."""
-    forms = collections.defaultdict(list)
-    for variable in table:
-        quantity, _, words = variable.long_name.partition(": ")
-        if words and variable.name.startswith(f"{quantity}_"):
-            end = variable.name.removeprefix(quantity)
-            forms[end, variable.dims, words].append((quantity, variable))
-        else:
-            forms[variable.name].append(("", variable))
-    result = []
-    for form, ((_, variable), *others) in forms.items():
-        if others:
-            names = ", ".join(name for name, _ in forms[form])
-            new = {"name": f"{{X}}{form[0]}", "long_name": form[2]}
-            variable = variable._replace(**new, note=f"X: {names}")
-        result.append(variable)
-    return result
-
-
-def _variable(variable: "Variable") -> tuple[str, str]:
-    """Names of a variable, and its row."""
-    words = variable.long_name
-    for part in (variable.note, _meanings(variable)):
-        words += f"; {part}" if part else ""
-    names = ", ".join(f"`{variable.name}{end}`" for end in variable.endings)
-    cells = (
-        names,
-        variable.dims.replace(" ", ", "),
-        variable.units,
-        f"`{variable.symbol or variable.name}`",
-        words,
-    )
-    return names, f"| {' | '.join(map(_cell, cells))} |\n"
-
-
-def _meanings(variable) -> str:
-    if not variable.flags:
-        return ""
-    return f"{'bits' if variable.masks else 'flags'}: {', '.join(variable.meanings)}"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")

@@ -18,6 +18,11 @@ from statmech_attn.studies.files import reference, spec
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+_SPEC: Any = importlib.util.spec_from_file_location(
+    "reference_of_docs", ROOT / "docs" / "reference.py"
+)
+documents = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(documents)
 FILES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/**/*.toml")])
 
 
@@ -123,7 +128,7 @@ def test_every_key_has_a_sentence():
 
 def sections() -> dict[str, str]:
     """Tables of keys by the title of their study."""
-    text = "\n".join(reference.keys().values())
+    text = "\n".join(documents.keys().values())
     return dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.M | re.S))
 
 
@@ -146,11 +151,11 @@ def test_long_tables_of_keys_are_written_once():
         for name in {name for name, _ in rows}:
             tables[name, *[row for x, row in rows if x == name]] += 1
     often = {table for table, count in tables.items() if count > 1}
-    assert len(tables) > 40 and max(map(len, often)) <= reference.LINKED
+    assert len(tables) > 40 and max(map(len, often)) <= documents.LINKED
 
 
 def test_every_variable_of_a_file_is_named_on_the_page_of_its_kind():
-    pages, count = reference.variables(), 0
+    pages, count = documents.variables(), 0
     for row in kinds.KINDS:
         for variable in kinds.KINDS.part(row, "variables") or ():
             quantity = variable.long_name.partition(": ")[0]
@@ -161,25 +166,21 @@ def test_every_variable_of_a_file_is_named_on_the_page_of_its_kind():
 
 
 def test_variables_of_several_kinds_are_those_that_pages_name():
-    pages = reference.variables()
+    pages = documents.variables()
     shared = re.findall(r"^\| (`.+?`) \|", pages.pop(""), re.M)
-    place = re.escape(reference.PLACE)
+    place = re.escape(documents.PLACE)
     lists = re.findall(rf"\({place}\): (.*)\.", "\n".join(pages.values()))
     assert {*", ".join(lists).split(", ")} == {*", ".join(shared).split(", ")}
     assert len(shared) == len({*shared}) > 5 and len(lists) > 15
 
 
 def test_the_documents_hold_what_the_declarations_say():
-    path = ROOT / "docs" / "reference.py"
-    found = importlib.util.spec_from_file_location("reference_of_docs", path)
-    script = importlib.util.module_from_spec(found)
-    found.loader.exec_module(script)
-    documents = script.written()
+    written = documents.written()
     pages = [*ROOT.glob("docs/keys/*.md"), *ROOT.glob("docs/hdf5/*.md")]
-    assert {str(page.relative_to(ROOT / "docs")) for page in pages} <= {*documents}
+    assert {str(page.relative_to(ROOT / "docs")) for page in pages} <= {*written}
     different = [
         name
-        for name, text in documents.items()
+        for name, text in written.items()
         if text != (ROOT / "docs" / name).read_text("utf-8")
     ]
     assert not different, "make reference"
