@@ -271,10 +271,6 @@ COMMANDS = {
         ("new", "bifurcaton"),
         "no kind 'bifurcaton' (did you mean 'bifurcation'?)",
     ),
-    "a preset that there is not": (
-        ("presets", "poclopez-pe3"),
-        "no preset 'poclopez-pe3'; presets: poclopez-pe2, poclopez-pe5",
-    ),
     "a folder of data that there is not": (
         ("run", "{study}", "-o", "{file}", "--data", "absent"),
         "--data: there is no folder absent; statmech-attn download makes it",

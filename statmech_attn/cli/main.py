@@ -109,7 +109,6 @@ for command in (
     runs.slurm,
     results.compare,
     results.hysteresis,
-    results.rematch,
     results.grid,
     results.figure,
     results.info,
@@ -119,7 +118,6 @@ for command in (
     resources.new,
     resources.download,
     resources.schema,
-    resources.presets,
     resources.validate,
 ):
     app.command(help=_paragraphs(command.__doc__ or ""))(command)

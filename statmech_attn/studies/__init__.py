@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         TrainedNetworks as TrainedNetworks,
         usable as usable,
     )
-    from statmech_attn.studies.systems.matching import rematch as rematch
     from statmech_attn.studies.tables import (
         StudyTable as StudyTable,
         Table as Table,

@@ -238,18 +238,6 @@ def test_figures_are_drawn_from_every_kind_of_file(call, compared, scan):
         assert list(out.glob("*.png")), name
 
 
-def test_presets_are_listed(call):
-    listed = call("presets").output
-    assert "poclopez-pe2: M = 3 patterns" in listed and "two-paths" in listed
-
-
-def test_presets_are_shown(call):
-    assert "  q1 +--\n" in call("presets", "poclopez-pe2").output
-    assert "perpendicular_noise = 5.0" in call("presets", "two-paths").output
-    assert "learning_rate = 0.0003" in call("presets", "paper").output
-    assert "no preset 'nope'" in call("presets", "nope", code=1).stderr
-
-
 def refused(call, *words):
     """Exit code 1 and exactly one line on stderr, which is returned."""
     result = call(*words, code=1)

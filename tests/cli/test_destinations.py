@@ -47,7 +47,7 @@ def content(path):
     return path.read_bytes() if path.is_file() else sorted(path.iterdir())
 
 
-@pytest.mark.parametrize("form", ("csv", "json", "zarr"))
+@pytest.mark.parametrize("form", ("csv", "json"))
 def test_an_export_replaces_exports_only(call, result, other, form):
     before = content(other)
     refused = call("export", result, f"--{form}", other, "--overwrite", code=1)
@@ -82,7 +82,7 @@ app(sys.argv[1:])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ("csv", "json", "zarr", "html"))
+@pytest.mark.parametrize("form", ("csv", "json", "html"))
 def test_a_full_disk_keeps_the_old_export(call, result, tmp_path, form):
     path = tmp_path / f"x.{form}"
     words = ["export", str(result), f"--{form}", str(path)]

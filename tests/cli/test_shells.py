@@ -13,20 +13,20 @@ import statmech_attn
 PROGRAM = (
     "import sys; from statmech_attn.cli import app; app(prog_name='statmech-attn')"
 )
-ASKED = {  # how each shell asks for what `statmech-attn rem` may go on to
-    "bash": {"COMP_WORDS": "statmech-attn\nrem", "COMP_CWORD": "1"},
-    "zsh": {"_TYPER_COMPLETE_ARGS": "statmech-attn rem"},
+ASKED = {  # how each shell asks for what `statmech-attn rep` may go on to
+    "bash": {"COMP_WORDS": "statmech-attn\nrep", "COMP_CWORD": "1"},
+    "zsh": {"_TYPER_COMPLETE_ARGS": "statmech-attn rep"},
     "fish": {
-        "_TYPER_COMPLETE_ARGS": "statmech-attn rem",
+        "_TYPER_COMPLETE_ARGS": "statmech-attn rep",
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     },
 }
 IN_SHELL = {  # the same, asked by the shell itself
     "bash": (
-        "source {script}; COMP_WORDS=(statmech-attn rem); COMP_CWORD=1; "
+        "source {script}; COMP_WORDS=(statmech-attn rep); COMP_CWORD=1; "
         "_statmech_attn_completion statmech-attn; echo ${{COMPREPLY[@]}}"
     ),
-    "fish": 'source {script}; complete -C "statmech-attn rem"',
+    "fish": 'source {script}; complete -C "statmech-attn rep"',
 }
 
 
@@ -45,7 +45,7 @@ def answer(**variables) -> str:
 @pytest.mark.parametrize("shell", ASKED)
 def test_commands_are_completed(shell):
     said = answer(_STATMECH_ATTN_COMPLETE=f"complete_{shell}", **ASKED[shell])
-    assert "rematch" in said and "repair" not in said
+    assert "repair" in said and "merge" not in said
 
 
 @pytest.mark.parametrize("shell", IN_SHELL)
@@ -64,7 +64,7 @@ def test_a_shell_takes_the_script(shell, tmp_path):
         capture_output=True,
         text=True,
     )
-    assert done.stdout.split()[0] == "rematch", done.stderr
+    assert done.stdout.split()[0] == "repair", done.stderr
 
 
 def test_the_version_is_printed(call):

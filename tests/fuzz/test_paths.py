@@ -26,7 +26,7 @@ COMMANDS = {f.__name__: f for c in app.registered_commands if (f := c.callback)}
 GOOD = {"study": "s.toml", "output": "out.h5", "kind": "trajectory", "name": "nothing"}
 GOOD |= {"names": "mnist"}
 FOLDERS = {"figure output", "score figures", "download data"}  # which "/" may be
-SECONDS = {"hysteresis", "figure", "slurm", "rematch", "grid", "compare"}  # take some
+SECONDS = {"hysteresis", "figure", "slurm", "grid", "compare"}  # take some
 QUICK = {name: name not in SECONDS for name in COMMANDS}
 ALWAYS = {  # before the words that are tried
     "explore": ["--no-browser", "--export", "page.html"],

@@ -1,6 +1,5 @@
 """Verdicts of the table of reference systems: right values pass, wrong ones do not."""
 
-import json
 from types import SimpleNamespace
 
 import jax
@@ -143,17 +142,11 @@ def test_cheap_rows_agree_on_this_machine():
     assert len(found) >= 13
 
 
-def test_command_prints_the_table_and_writes_json_and_markdown(tmp_path):
-    runner = CliRunner()
-    for suffix in ("json", "md"):
-        file = tmp_path / f"table.{suffix}"
-        result = runner.invoke(app, ["validate", "--only", "r=2", "-o", str(file)])
-        assert result.exit_code == 0, result.output
-        assert "2 of 2 agree" in result.output and "superstable" in result.output
-    stored = json.loads((tmp_path / "table.json").read_text())
-    assert stored["comparisons"][1]["value"] == "-inf"
-    assert stored["birth"]["jax"]
-    assert "| logistic r=2.5 | λ_1 |" in (tmp_path / "table.md").read_text()
+def test_command_prints_the_table():
+    result = CliRunner().invoke(app, ["validate", "--only", "r=2"])
+    assert result.exit_code == 0, result.output
+    assert "2 of 2 agree" in result.output and "superstable" in result.output
+    assert "(statmech_attn " in result.output
 
 
 def test_command_fails_on_a_miss(monkeypatch):
@@ -164,51 +157,10 @@ def test_command_fails_on_a_miss(monkeypatch):
     assert "0 of 1 agree" in result.output and "not: wrong" in result.output
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--only", "nothing"], "no reference system 'nothing'"),
-        (["-o", "table.xlsx"], "--output must end in .json or .md; got table.xlsx"),
-    ],
-)
-def test_command_refuses_in_one_line(words, message):
-    result = CliRunner().invoke(app, ["validate", *words])
-    assert result.exit_code == 1 and message in result.output
+def test_command_refuses_in_one_line():
+    result = CliRunner().invoke(app, ["validate", "--only", "nothing"])
+    assert result.exit_code == 1 and "no reference system 'nothing'" in result.output
     assert len(result.output.splitlines()) == 1
-
-
-def test_command_checks_its_output_before_it_measures(tmp_path, monkeypatch):
-    """Each row would count; none does before the path is known to be good."""
-    measured = []
-
-    def measure():
-        measured.append(1)
-        return Measurement([1.0])
-
-    one = row([1.0], (1.0,), tolerance=1.0)._replace(measure=measure)
-    monkeypatch.setattr(validation, "select", lambda words: [one])
-    invoke = lambda *words: CliRunner().invoke(app, ["validate", *map(str, words)])
-    (tmp_path / "folder.json").mkdir()
-    (tmp_path / "taken.json").write_text("kept")
-    for name, message in (
-        ("folder.json", "exists and is not a file"),
-        ("taken.json", "choose another output, or pass --overwrite"),
-        ("taken.json/table.md", "taken.json"),
-    ):
-        result = invoke("-o", tmp_path / name)
-        assert result.exit_code == 1 and message in result.output
-        assert len(result.output.splitlines()) == 1 and not measured
-    assert (tmp_path / "taken.json").read_text() == "kept"
-    for name in ("taken.json", "notes.md"):
-        (tmp_path / name).write_text("kept")
-        result = invoke("-o", tmp_path / name, "--overwrite")
-        assert result.exit_code == 1 and "is not a table" in result.output
-        assert (tmp_path / name).read_text() == "kept" and not measured
-    for name in ("table.json", "new/table.md"):
-        assert invoke("-o", tmp_path / name).exit_code == 0
-        assert invoke("-o", tmp_path / name, "--overwrite").exit_code == 0
-    assert json.loads((tmp_path / "table.json").read_text())["comparisons"]
-    assert "made up" in (tmp_path / "new" / "table.md").read_text()
 
 
 @pytest.mark.slow

@@ -1,14 +1,12 @@
 """Writing result files in formats of others."""
 
-import importlib.util
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from statmech_attn import extras, storage
+from statmech_attn import storage
 from statmech_attn.layout import require_layout
 from statmech_attn.storage import tables
 
@@ -30,21 +28,15 @@ def check(file: Path, targets: Mapping[str, Path], *, overwrite: bool) -> None:
         storage.require_no_input(target, [file])
         like = partial(_is_export, form)
         storage.require_replaceable(target, overwrite, like, f"{form} of this command")
-        if form != "zarr":
-            storage.check_place(target)
+        storage.check_place(target)
 
 
 def write(
     file: Path, targets: Mapping[str, Path], rows: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Write a file in several formats (path by csv, json or zarr); a line for each."""
+    """Write a file in several formats (path by csv or json); a line for each."""
     with storage.opened(file) as dataset:
         require_layout(dataset, file)
-        if "zarr" in targets:
-            _write_zarr(dataset, targets["zarr"])
-            yield f"wrote {targets['zarr']}: the whole file"
-        if targets.keys() == {"zarr"}:
-            return
         table = tables.tabulate(dataset, rows)
         shape = f"{len(table.frame)} rows, {len(table.frame.columns)} columns"
         if "csv" in targets:
@@ -60,9 +52,7 @@ def write(
 
 
 def _is_export(form: str, path: Path) -> bool:
-    """Whether a file or folder is what `write` writes in this format, or is empty."""
-    if form == "zarr":
-        return path.is_dir() and (path / "zarr.json").is_file()
+    """Whether a file is what `write` writes in this format, or is empty."""
     if path.is_file() and not path.stat().st_size:
         return True
     start = storage.begins(path, 2**16)
@@ -72,14 +62,3 @@ def _is_export(form: str, path: Path) -> bool:
     same = all(row.count(",") >= names.count(",") for row in rows)
     named = all(re.fullmatch(NAME, name) for name in names.split(","))
     return named and same and ("," in names or path.suffix == ".csv")
-
-
-def _write_zarr(dataset, target: Path) -> None:
-    if importlib.util.find_spec("zarr") is None:
-        raise ValueError(extras.needed("--zarr", "zarr", "zarr"))
-    for variable in dataset.variables.values():
-        variable.encoding = {}
-    with storage.replaced(target) as part, warnings.catch_warnings():
-        # Format 3 does not require what readers of one store like to have in one place.
-        warnings.filterwarnings("ignore", "Consolidated metadata", UserWarning)
-        dataset.to_zarr(part, mode="w-", zarr_format=3, consolidated=True)

@@ -28,16 +28,14 @@ def download(
 
     Example: statmech-attn download omniglot mnist fashion-mnist --data images
     """
-    from functools import partial
-
-    from statmech_attn.cli.terminal.progress import DownloadBar
     from statmech_attn.tasks import downloads, images
 
     downloads.check(names)
     folder = data if data is not None else images.data_folder()
-    progress = partial(DownloadBar, err)
     for name in names:
-        for path, new in downloads.fetch(name, folder, progress=progress):
+        with err.status(f"{name}, of up to 55 MB"):
+            files = downloads.fetch(name, folder)
+        for path, new in files:
             out.say(f"wrote {path}" if new else f"{path}: already there")
 
 
@@ -128,21 +126,6 @@ def _is_schema(path: Path) -> bool:
     return '"$schema"' in storage.begins(path)
 
 
-def presets(
-    name: Annotated[
-        str, typer.Argument(help="The preset or pattern file (.json) to be shown.")
-    ] = "",
-) -> None:
-    """List the presets of patterns and tasks, or show one of them.
-
-    Example: statmech-attn presets poclopez-pe2
-    """
-    from statmech_attn.cli.texts import presets
-
-    for line in presets.described(name) if name else presets.listed():
-        out.say(line)
-
-
 def validate(
     only: Annotated[
         list[str] | None,
@@ -151,27 +134,18 @@ def validate(
             "repeated."
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        output_option("The file to be written: JSON, or a Markdown table (.md)."),
-    ] = None,
-    overwrite: Replace = False,
 ) -> None:
     """Compute known quantities of reference systems and compare them with their values.
 
     The exit code is 2 if a deviation is larger than chance allows.
 
-    Example: statmech-attn validate --only henon --output validation.json
+    Example: statmech-attn validate --only henon
     """
     from statmech_attn.cli.texts import validation as report
 
-    report.check_output(output, overwrite=overwrite)
     rows = validation.select(only or [])
     batches.runtime.prepare()
     lines = report.measure(rows, err)
     report.print_table(lines, out)
-    if output is not None:
-        report.write(lines, output)
-        out.say(f"wrote {output}")
     if any(line.verdict != "ok" for line in lines):
         raise typer.Exit(2)

@@ -2,14 +2,13 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from statmech_attn import batches, comparison, dynamics, plotting, storage, studies
+from statmech_attn import batches, comparison, dynamics, plotting, storage
 from statmech_attn.cli.terminal import errors
 from statmech_attn.cli.terminal.arguments import (
-    AllowCode,
     Output,
     output_option,
     Overwrite,
@@ -73,36 +72,6 @@ def hysteresis(
     intervals = dynamics.diagrams.compare_sweeps(_read(up), _read(down))
     storage.write(output, intervals, study=text, overwrite=overwrite)
     _print_summary(intervals)
-    out.say(f"wrote {output}")
-
-
-def rematch(
-    file: Annotated[Path, typer.Argument(help="The file of a basins study.")],
-    output: Output,
-    matching: Annotated[
-        str, typer.Option(help="How sets are matched: distance or flow.")
-    ] = "distance",
-    furthest: Annotated[
-        float,
-        typer.Option(
-            help="The largest distance of two matched sets, relative to their size."
-        ),
-    ] = 0.1,
-    overwrite: Overwrite = False,
-    allow_code: AllowCode = False,
-) -> None:
-    """Match the attractors of a basins file again without computing any orbit.
-
-    Example: statmech-attn rematch basins.h5 --matching distance --output again.h5
-    """
-    batches.runtime.prepare()
-    storage.require_no_input(output, [file])
-    dataset = _read(file)
-    at: Any = matching, furthest, file.parent  # of two ways, as is seen at the door
-    matched = studies.rematch(dataset, *at, allow_code=allow_code)
-    study, keys = matched.attrs["study"], storage.info(file).keys
-    storage.write(output, matched, study=study, keys=keys, overwrite=overwrite)
-    _print_summary(matched)
     out.say(f"wrote {output}")
 
 
@@ -212,16 +181,12 @@ def export(
     json: Annotated[
         Path | None, typer.Option(help="The JSON file to be written.")
     ] = None,
-    zarr: Annotated[
-        Path | None,
-        typer.Option(help="The Zarr store to be written; it holds the whole file."),
-    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="The same, as the ending of this name says: .csv, .json or .zarr.",
+            help="The same, as the ending of this name says: .csv or .json.",
         ),
     ] = None,
     rows: Annotated[
@@ -234,20 +199,20 @@ def export(
         bool, typer.Option("--overwrite", help="Replace files that exist.")
     ] = False,
 ) -> None:
-    """Write the results of a file as a table (CSV or JSON) or as a Zarr store.
+    """Write the results of a file as a table (CSV or JSON).
 
     Example: statmech-attn export scan.h5 --csv scan.csv
     """
     from statmech_attn.cli.commands import exports
 
-    targets = {"csv": csv, "json": json, "zarr": zarr}
+    targets = {"csv": csv, "json": json}
     if output is not None:
         if targets.get(form := output.suffix[1:], output) is not None:
-            raise typer.BadParameter("-o FILE ends in .csv, .json or .zarr, each once.")
+            raise typer.BadParameter("-o FILE ends in .csv or .json, each once.")
         targets[form] = output
     chosen = {form: path for form, path in targets.items() if path is not None}
     if not chosen:
-        raise typer.BadParameter("give --csv FILE, --json FILE or --zarr FOLDER.")
+        raise typer.BadParameter("give --csv FILE or --json FILE.")
     exports.check(file, chosen, overwrite=overwrite)
     names = [name.strip() for name in rows.split(",") if name.strip()]
     with errors.of_file(file, "it cannot be exported"):

@@ -16,13 +16,11 @@ from typing import IO
 
 from rich.progress import (
     BarColumn,
-    DownloadColumn,
     Progress,
     ProgressColumn,
     Task,
     TextColumn,
     TimeElapsedColumn,
-    TransferSpeedColumn,
 )
 from rich.text import Text
 
@@ -315,35 +313,3 @@ def _logger(file: IO[bytes], path: Path, console: Terminal) -> Callable[[str], N
             )
 
     return log
-
-
-class DownloadBar:
-    """Bytes of one file, drawn on a terminal; what `tasks.downloads` asks of a bar."""
-
-    def __init__(self, console: Terminal, name: str):
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-        )
-        self._progress = Progress(
-            *columns, DownloadColumn(), TransferSpeedColumn(), console=console
-        )
-        self._progress.start()
-        self._task = self._progress.add_task(name, total=None)
-
-    @property
-    def total(self) -> float | None:
-        return self._progress.tasks[0].total
-
-    @total.setter
-    def total(self, size: int) -> None:
-        self._progress.update(self._task, total=size)
-
-    def update(self, size: int) -> None:
-        self._progress.advance(self._task, size)
-
-    def reset(self) -> None:
-        self._progress.update(self._task, completed=0)
-
-    def close(self) -> None:
-        self._progress.stop()

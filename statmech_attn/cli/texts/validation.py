@@ -1,15 +1,12 @@
-"""The table of reference systems: run it, print it, write it."""
+"""The table of reference systems: run it, print it."""
 
-import json
 import platform
 from collections.abc import Sequence
 from datetime import datetime, UTC
-from pathlib import Path
 
 import numpy as np
 from rich.table import Table
 
-from statmech_attn import inputs, storage
 from statmech_attn.cli.terminal.screen import Terminal
 from statmech_attn.validation import Comparison, judge, Row, run_row
 
@@ -28,8 +25,6 @@ COLUMNS = (
 )
 LEFT = ("system", "quantity", "unit", "verdict", "source")
 WIDTH = 180  # of the longest line; a narrower terminal wraps it
-MAX_BYTES = 2**24  # of a table
-WRITERS = (".json", ".md")
 
 
 def measure(rows: Sequence[Row], console: Terminal) -> list[Comparison]:
@@ -52,7 +47,8 @@ def print_table(comparisons: Sequence[Comparison], console: Terminal) -> None:
         table.add_row(*cells, style=None if line.verdict == "ok" else "bold red")
     wide = max(console.width, WIDTH)
     Terminal(file=console.file, width=wide, highlight=False).print(table)
-    console.say(summary(comparisons))
+    birth = ", ".join(f"{name} {value}" for name, value in _birth().items())
+    console.say(f"{summary(comparisons)} ({birth})")
 
 
 def summary(comparisons: Sequence[Comparison]) -> str:
@@ -69,54 +65,6 @@ def summary(comparisons: Sequence[Comparison]) -> str:
         "errors, or in tolerances where only 1 is allowed."
         f"{failed}"
     )
-
-
-def check_output(path: Path | None, *, overwrite: bool = False) -> None:
-    """Refuse a destination before anything runs; folders on the way are made."""
-    if path is None:
-        return
-    if path.suffix not in WRITERS:
-        raise ValueError(f"--output must end in {' or '.join(WRITERS)}; got {path}.")
-    if not storage.check_place(path):
-        return
-    if not overwrite:
-        raise ValueError(f"{path}: exists: choose another output, or pass --overwrite.")
-    if not _is_table(path):
-        raise ValueError(
-            f"{path}: is not a table of this command; choose another output."
-        )
-
-
-def _is_table(path: Path) -> bool:
-    """Whether a file is what `write` writes, in either format."""
-    text = inputs.content(path, MAX_BYTES).decode(errors="replace")
-    if path.suffix == ".md":
-        return text.startswith(_line(COLUMNS))
-    try:
-        table = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(table, dict) and table.keys() == {"birth", "comparisons"}
-
-
-def write(comparisons: Sequence[Comparison], path: Path) -> None:
-    """The table as JSON (NaN and infinities as words), or as Markdown."""
-    if path.suffix == ".md":
-        storage.write_text(path, markdown(comparisons))
-        return
-    plain = lambda x: str(x) if isinstance(x, float) and not np.isfinite(x) else x
-    lines = [{k: plain(v) for k, v in line._asdict().items()} for line in comparisons]
-    text = {"birth": _birth(), "comparisons": lines}
-    table = json.dumps(text, indent=1, ensure_ascii=False)
-    storage.write_text(path, table + "\n")
-
-
-def markdown(comparisons: Sequence[Comparison]) -> str:
-    """The table in Markdown."""
-    rows = [COLUMNS, ["---"] * len(COLUMNS), *_cells(comparisons)]
-    table = "\n".join(map(_line, rows))
-    birth = ", ".join(f"{name} {value}" for name, value in _birth().items())
-    return f"{table}\n\n{summary(comparisons)} ({birth})\n"
 
 
 def _cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
@@ -151,11 +99,6 @@ def _value(line: Comparison) -> str:
 
 def _text(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.8g}"
-
-
-def _line(cells: Sequence[str]) -> str:
-    """A row of a Markdown table."""
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _birth() -> dict[str, str]:

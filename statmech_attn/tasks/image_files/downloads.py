@@ -3,10 +3,10 @@
 A file appears under its name only once its SHA-256 is the published one.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from statmech_attn import extras, inputs
 
@@ -99,15 +99,11 @@ def check(names: Iterable[str]) -> None:
             raise ValueError(f"download: choose from {allowed}; got {name!r}.")
 
 
-def fetch(
-    name: str, folder: str | Path, *, progress: Callable[[str], Any] | None = None
-) -> list[Fetched]:
+def fetch(name: str, folder: str | Path) -> list[Fetched]:
     """Download the files of a data set that are not in the data folder yet.
 
     A file that is there is kept; one that is not the published file is an error, and
-    then nothing is downloaded.  `progress` makes a progress bar from a file's name: an
-    object with attribute `total` and methods update(bytes), reset() and close(), as
-    pooch asks for.
+    then nothing is downloaded.
     """
     check([name])
     source = SOURCES[name]
@@ -116,7 +112,7 @@ def fetch(
     there = {file: _is_there(place / file, digests[file]) for file in digests}
     for file, present in there.items():
         if not present:
-            _download(source.address + file, digests[file], place / file, progress)
+            _download(source.address + file, digests[file], place / file)
     return [Fetched(place / file, not present) for file, present in there.items()]
 
 
@@ -132,17 +128,10 @@ def _is_there(path: Path, digest: str) -> bool:
     return True
 
 
-def _download(address: str, digest: str, path: Path, progress) -> None:
+def _download(address: str, digest: str, path: Path) -> None:
     pooch = _pooch()
-    bar = progress(path.name) if progress is not None else None
-    get: Any = pooch.HTTPDownloader(progressbar=bar or False, chunk_size=2**16)
-    try:
-        with _one_line(address), _quiet(pooch.get_logger()):
-            known = f"sha256:{digest}"
-            pooch.retrieve(address, known, path.name, path.parent, downloader=get)
-    finally:
-        if bar is not None:
-            bar.close()
+    with _one_line(address), _quiet(pooch.get_logger()):
+        pooch.retrieve(address, f"sha256:{digest}", path.name, path.parent)
 
 
 @contextmanager

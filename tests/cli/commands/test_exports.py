@@ -1,7 +1,6 @@
 """`statmech-attn export`: tables with one row per point, and Zarr stores."""
 
 import json
-import warnings
 
 import h5py
 import numpy as np
@@ -127,19 +126,3 @@ def test_nothing_is_replaced_unasked(call, scan, tmp_path):
     assert call("export", scan, "--csv", scan, "--overwrite", code=1).stderr
     assert scan.read_bytes() == before
     assert "--csv" in call("export", scan, code=2).stderr
-
-
-def test_a_zarr_store_holds_the_whole_file(call, scan, tmp_path):
-    pytest.importorskip("zarr")
-    out = tmp_path / "scan.zarr"
-    call("export", scan, "--zarr", out)
-    with warnings.catch_warnings(action="error"):
-        stored = xr.open_zarr(out).load()
-    assert stored.identical(storage.read(scan))
-    call("export", scan, "--zarr", out, "--overwrite")
-
-
-def test_without_zarr_the_extra_is_named(call, scan, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "zarr", None)
-    refused = call("export", scan, "--zarr", tmp_path / "scan.zarr", code=1)
-    assert "[zarr]" in refused.stderr

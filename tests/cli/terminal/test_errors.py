@@ -48,8 +48,10 @@ def a_name_that_is_none():
 
 
 def test_an_error_about_input_is_its_line(call, monkeypatch):
-    monkeypatch.setattr(dmft, "presets", lambda: dmft.parameters(-1.0, 1.0, 0.0))
-    assert line(call("presets", code=1)).endswith("beta must be at least 0; got -1.0.")
+    monkeypatch.setattr(
+        studies.reference, "schema", lambda: dmft.parameters(-1.0, 1.0, 0.0)
+    )
+    assert line(call("schema", code=1)).endswith("beta must be at least 0; got -1.0.")
 
 
 @pytest.mark.parametrize("unbuffered", ("", "1"))
@@ -72,11 +74,11 @@ def test_a_reader_that_has_ended_is_no_error(words, unbuffered):
 
 @pytest.mark.parametrize("broken", (not_foreseen, a_name_that_is_none))
 def test_an_error_of_the_package_says_so(call, monkeypatch, broken):
-    monkeypatch.setattr(dmft, "presets", broken)
-    said = line(call("presets", code=70))
+    monkeypatch.setattr(studies.reference, "schema", broken)
+    said = line(call("schema", code=70))
     assert "this is an error of statmech-attn, not of its input" in said
     assert "--debug" in said
-    shown = call("--debug", "presets", code=70).stderr
+    shown = call("--debug", "schema", code=70).stderr
     assert f"in {broken.__name__}" in shown and said in shown
 
 
@@ -92,8 +94,8 @@ def test_a_fault_of_the_machine_is_none_of_the_package(call, monkeypatch, error,
     def full():
         raise error
 
-    monkeypatch.setattr(dmft, "presets", full)
-    assert words in line(call("presets", code=1))
+    monkeypatch.setattr(studies.reference, "schema", full)
+    assert words in line(call("schema", code=1))
 
 
 @pytest.mark.parametrize("error", (AssertionError(), RuntimeError("no such backend")))
@@ -173,8 +175,6 @@ def test_an_output_that_is_compared_is_refused(call, tmp_path):
     for command in ("compare", "hysteresis"):
         said = line(call(command, *words, code=1))
         assert "is read to make this result" in said
-    words = ("rematch", theory, "-o", theory, "--overwrite")
-    assert "is read to make this result" in line(call(*words, code=1))
     assert theory.read_bytes() == before
 
 

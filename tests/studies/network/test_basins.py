@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
-import xarray as xr
-from typer.testing import CliRunner
 
-from statmech_attn import dmft, storage, studies
-from statmech_attn.cli import app
-from statmech_attn.dmft import network_digest
-from statmech_attn.dynamics import BasinDiagram, PHASES, Search
+from statmech_attn import storage, studies
+from statmech_attn.dynamics import PHASES
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.forecast import forecast
 from statmech_attn.studies.files import results, spec
@@ -88,61 +84,6 @@ def test_a_study_does_not_depend_on_which_values_are_beside(found):
 
 
 @pytest.mark.slow
-def test_matching_anew_changes_numbers_only(found, stored, monkeypatch):
-    by_distance = studies.rematch(found, "distance", 0.1)
-    by_flow = studies.rematch(found, "flow")
-    for again in (by_distance, by_flow):
-        kept = [name for name in found.variables if name != "attractor"]
-        assert all(again[name].equals(found[name]) for name in kept)
-    np.testing.assert_array_equal(by_flow.attractor, found.attractor)
-    far = studies.rematch(found, "distance", 1e-9).attractor.values
-    numbers = far[far >= 0]
-    assert len(set(numbers)) == len(numbers)  # nothing is that near
-
-
-@pytest.mark.slow
-def test_the_command_line_matches_a_stored_file_anew(stored, tmp_path):
-    output = tmp_path / "again.h5"
-    result = CliRunner().invoke(app, ["rematch", str(stored), "--output", str(output)])
-    assert result.exit_code == 0, result.output
-    again = storage.read(output)
-    assert again.attrs["matching"] == "distance" and again.attrs["kind"] == "basins"
-    assert "share with Wilson's interval" in result.output
-    # It is the result of the study that asks for these numbers, not of the first one.
-    text = storage.read(stored).attrs["study"]
-    run = STUDY["run"] | {"matching": "distance"}
-    assert results.holds(output, spec.dump(STUDY | {"run": run}))
-    assert not results.holds(output, text)
-    for by in ("distance", "flow"):
-        onto = ["rematch", str(stored), "-o", str(stored), "--matching", by]
-        refused = CliRunner().invoke(app, onto)
-        assert refused.exit_code and results.holds(stored, text)
-
-
-@pytest.mark.slow
-def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
-    found, tmp_path, monkeypatch, published
-):
-    with pytest.raises(ValueError, match="a network that is not the file's"):
-        studies.rematch(found.assign_attrs(network="another"), "flow")
-    used, context = [], int(found.context)
-
-    def none_flow(diagram, dataset):
-        used.append(diagram.search)
-        counts = (dataset.sortby("beta")["count"] > 0).sum("slot").values
-        return [np.full(n, -1) for n in counts[:-1]]
-
-    monkeypatch.setattr(BasinDiagram, "targets", none_flow)
-    study = spec.dump(STUDY | {"network": {"patterns": "x.json"}})
-    patterns = (published / "poclopez_patterns.json").read_bytes()
-    (tmp_path / "x.json").write_bytes(patterns)
-    net = dmft.network(dmft.load(tmp_path / "x.json").patterns, context=context)
-    moved = found.assign_attrs(study=study, network=network_digest(net))
-    studies.rematch(moved, "flow", 0.1, tmp_path)
-    assert used == [Search(60_000, transient=50_000, capture=1e-3)]
-
-
-@pytest.mark.slow
 def test_the_forecast_says_what_a_run_may_cost():
     class Told(studies.Silent):
         work = done = 0.0
@@ -182,29 +123,6 @@ def test_impossible_studies_are_one_clear_line(changes, message):
     with pytest.raises(ValueError, match=message) as caught:
         studies.run(studies.parse(small | changes))
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.slow
-def test_only_basin_files_are_matched(found):
-    with pytest.raises(ValueError, match="must be of kind 'basins'"):
-        studies.rematch(found.assign_attrs(kind="bifurcation"))
-    with pytest.raises(ValueError, match="matching must be 'distance' or 'flow'"):
-        studies.rematch(found, "name")
-    for furthest in (-1.0, 0.0, np.inf, np.nan):
-        with pytest.raises(ValueError, match="furthest must be"):
-            studies.rematch(found, "distance", furthest)
-    with pytest.raises(ValueError, match="only a file names its study"):
-        studies.rematch(found.assign_attrs(study=""))
-    with pytest.raises(ValueError, match="of kind 'basins'.*got 'trajectory'"):
-        study = 'kind = "trajectory"\n[parameters]\nbeta = 1.4\n'
-        studies.rematch(found.assign_attrs(study=study))
-
-
-def test_a_diagram_of_python_has_no_study_that_could_be_matched():
-    diagram = BasinDiagram(lambda x, p: p["a"] * x, np.ones(2), {"a": [0.5]})
-    stored = xr.Dataset(attrs={"study": spec.dump(diagram.identity())})
-    with pytest.raises(ValueError, match="matched by dynamics.match_attractors"):
-        studies.rematch(stored)
 
 
 @pytest.mark.slow
