@@ -335,7 +335,7 @@ def theory(tokens, attention, labels, task: Task, permuted: int = 0):
     skip, rng = (1.0,) * len(attention), np.random.default_rng(0)
 
     def problem(Y) -> bpkr.Problem:
-        given = trained_arrays.Scored(xi, Y, omega.heads, (), None, None, skip)
+        given = trained_arrays.Scored(xi, Y, omega.heads, (), None, skip)
         return given.problem(width=WIDTH, temperature=TEMPERATURE)
 
     rows = []

@@ -34,13 +34,11 @@ if TYPE_CHECKING:
         Weights as Weights,
     )
     from statmech_attn.bpkr.grids import (
-        chosen_temperature as chosen_temperature,
         estimates as estimates,
         learning_curves as learning_curves,
         points as points,
         pruned_networks as pruned_networks,
         saddle_points as saddle_points,
-        selection as selection,
     )
     from statmech_attn.bpkr.grids.examples import (
         Attended as Attended,
@@ -59,26 +57,19 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.grids.selection import (
         model_selection as model_selection,
     )
-    from statmech_attn.bpkr.heads import (
-        permuted_labels as permuted_labels,
-        pruning as pruning,
-    )
+    from statmech_attn.bpkr.heads import pruning as pruning
     from statmech_attn.bpkr.heads.ablation import (
         ablate as ablate,
         Ablation as Ablation,
-        ablation_of as ablation_of,
     )
     from statmech_attn.bpkr.heads.score_agreement import (
-        score_agreement as score_agreement,
         ScoreAgreement as ScoreAgreement,
     )
     from statmech_attn.bpkr.heads.scores import (
         HeadScores as HeadScores,
         score as score,
-        score_by_layer as score_by_layer,
     )
     from statmech_attn.bpkr.posed import (
-        newton as newton,
         prior as prior,
         quantities as quantities,
     )
@@ -90,30 +81,23 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.posed.kernel_forms import (
         MEMORY_LIMIT as MEMORY_LIMIT,
         most_paths as most_paths,
-        PathFactors as PathFactors,
-        PathKernels as PathKernels,
     )
     from statmech_attn.bpkr.posed.kernels import (
         cross_kernel as cross_kernel,
-        prefactor as prefactor,
     )
     from statmech_attn.bpkr.posed.linear_algebra import (
         inverse_cholesky as inverse_cholesky,
     )
     from statmech_attn.bpkr.posed.newton import (
         NewtonSolver as NewtonSolver,
-        RESULTS as RESULTS,
     )
     from statmech_attn.bpkr.posed.prior import (
-        check_finite_width as check_finite_width,
         check_temperature as check_temperature,
         head_counts as head_counts,
     )
     from statmech_attn.bpkr.problem import Problem as Problem
-    from statmech_attn.bpkr.theory import wishart as wishart
     from statmech_attn.bpkr.theory.action import (
         energy as energy,
-        entropies as entropies,
         gaussian_process_limit as gaussian_process_limit,
     )
     from statmech_attn.bpkr.theory.corrections import Corrected as Corrected
@@ -126,9 +110,7 @@ if TYPE_CHECKING:
         accuracy as accuracy,
         block_structure as block_structure,
         correct as correct,
-        head_floors as head_floors,
         head_scores as head_scores,
-        kernel_overlap as kernel_overlap,
         paths_through as paths_through,
         Prediction as Prediction,
         Theory as Theory,

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import prior, wishart
-from statmech_attn.bpkr.theory import action, saddle
+from statmech_attn.bpkr import prior
+from statmech_attn.bpkr.theory import action, saddle, wishart
 from statmech_attn.bpkr.theory.action import order_parameters_of
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.posterior_samples.weight_sampling import sample_weights
@@ -391,7 +391,7 @@ def test_samples_of_the_weights_have_the_exact_law(tokens, method):
         study="",
         report=Silent(),
     )
-    found, true = bpkr.wishart.summary(sampled.U[0]), exact.summary[0]
+    found, true = wishart.summary(sampled.U[0]), exact.summary[0]
     error = np.hypot(found.stderr, true.stderr)
     # 21 entries twice, 5 errors; Langevin's variances are 0.4 % too small besides.
     bias = 0.02 * np.abs(true.mean) if method == "langevin" else 0

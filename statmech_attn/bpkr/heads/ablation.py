@@ -297,7 +297,15 @@ def ablate(
     if not differences.any():
         raise ValueError("loss does not change with any gate: no head reads its gate.")
     slopes = None if gradient is None else _slopes(gradient, heads, len(whole))
-    result = ablation_of(whole, differences, heads, names, slopes)
+    result = Ablation(
+        heads=heads,
+        names=names,
+        loss=Mean.of(whole),
+        gained=Mean.of(differences),
+        differences=differences,
+        gradient=None if slopes is None else Mean.of(abs(slopes)),
+        linear=None if slopes is None else Mean.of(-slopes),
+    )
     if result.silent:
         warnings.warn(
             f"no loss changes without {', '.join(result.silent)}: the gate is not "
@@ -311,41 +319,6 @@ def ablate(
         order, pruned = _greedy(gained, differences)
         result = dataclasses.replace(result, order=order, pruned=pruned)
     return result
-
-
-def ablation_of(
-    whole: Float[np.ndarray, " P"],
-    differences: Float[np.ndarray, "n P"],
-    heads: Sequence[int],
-    names: Sequence[str],
-    slopes: Float[np.ndarray, "n P"] | None = None,
-) -> Ablation:
-    """An ablation head by head whose losses are known.
-
-    Args:
-        whole: losses of the network.
-        differences: how much more they are without each head.
-        heads: number of heads of every layer.
-        names: of the heads.
-        slopes: derivatives in the gates.
-
-    Returns:
-        `Ablation`, without pairs and greedy order.
-
-    Example:
-        >>> whole, without = np.array([0.1, 0.2]), np.array([[0.3, 0.6]])
-        >>> ablation_of(whole, without - whole, (1,), ["1.1"]).gained.value.round(6)
-        array([0.3])
-    """
-    return Ablation(
-        heads=tuple(heads),
-        names=tuple(names),
-        loss=Mean.of(whole),
-        gained=Mean.of(differences),
-        differences=differences,
-        gradient=None if slopes is None else Mean.of(abs(slopes)),
-        linear=None if slopes is None else Mean.of(-slopes),
-    )
 
 
 def _losses(loss, heads, without, names) -> Float[np.ndarray, " P"]:

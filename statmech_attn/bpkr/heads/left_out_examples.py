@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from statmech_attn.bpkr.heads.permuted_labels import shares
 from statmech_attn.bpkr.posed import streamed_kernels
 from statmech_attn.bpkr.posed.kernels import contracted
 from statmech_attn.bpkr.posed.newton import NewtonSolver
+from statmech_attn.bpkr.theory.predictor import head_weights
 from statmech_attn.bpkr.theory.saddle import without_hessian
 from statmech_attn.bpkr.theory.solution import Solution
 from statmech_attn.statistics import standard_error
@@ -32,8 +32,8 @@ def resampled_shares(
         _without_some(solution, subkey, solver)
         for subkey in jax.random.split(key, resamples)
     ]
-    rows = [shares(fewer) for fewer in sets if fewer.converged]
-    of_sets = np.array(rows).reshape(-1, sum(branches))
+    weights = [np.concatenate(head_weights(s)) for s in sets if s.converged]
+    of_sets = np.array([w / w.sum() for w in weights]).reshape(-1, sum(branches))
     if not len(of_sets) or examples == 1:
         return of_sets
     d, mean = _left_out_of(examples), of_sets.mean(axis=0)

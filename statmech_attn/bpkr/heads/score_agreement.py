@@ -9,7 +9,7 @@ examples.  Of a table of m scores, levels below 5 % / 2m are significant (Bonfer
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, TYPE_CHECKING
+from typing import Annotated
 
 import equinox as eqx
 import numpy as np
@@ -21,10 +21,6 @@ from statmech_attn import presentation
 from statmech_attn.bpkr.heads.pruning import FEWEST
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.options import Count
-
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 LEVEL = 0.05  # of all comparisons of a table together
@@ -87,24 +83,6 @@ class ScoreAgreement(eqx.Module):
     within: Float[np.ndarray, " m"]
     within_stderr: Float[np.ndarray, " m"]
     within_level: Float[np.ndarray, " m"]
-
-    @classmethod
-    def of(cls, dataset: "xr.Dataset") -> "ScoreAgreement":
-        """The agreement that a file of scored heads holds.
-
-        Args:
-            dataset: of kind `head-scores`, with losses without heads.
-        """
-        endings = (
-            "",
-            "_stderr",
-            "_level",
-            "_within",
-            "_within_stderr",
-            "_within_level",
-        )
-        values = [dataset[f"score_correlation{ending}"].values for ending in endings]
-        return cls(tuple(map(str, dataset.head_score_name.values)), *values)
 
     def explain(self) -> str:
         """Which of the scores the ablations support, in a sentence."""

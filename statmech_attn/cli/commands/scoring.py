@@ -1,6 +1,5 @@
 """The command that scores the heads of a trained network."""
 
-import json
 import math
 import re
 from pathlib import Path
@@ -77,16 +76,7 @@ Resamples = Annotated[
         min=0,
     ),
 ]
-Permutations = Annotated[
-    int,
-    typer.Option(
-        help="Permutations of the labels with which scores are compared; 0 for none.",
-        min=0,
-    ),
-]
-Seed = Annotated[
-    int, typer.Option(help="The seed of these sets and permutations.", min=0)
-]
+Seed = Annotated[int, typer.Option(help="The seed of these sets.", min=0)]
 Memory = Annotated[
     float,
     typer.Option(help="The memory in GiB that kernels and a step may take."),
@@ -97,9 +87,6 @@ Figures = Annotated[
         help="A folder; the figures of the file are drawn into it. Without "
         "--output it is FILE-scores-figures."
     ),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print a JSON object instead of a table.")
 ]
 
 
@@ -114,20 +101,16 @@ def score(
     width: Width = None,
     temperature: Temperature = 0.1,
     resamples: Resamples = 20,
-    permutations: Permutations = 20,
     seed: Seed = 0,
     memory: Memory = 4.0,
     figures: Figures = None,
-    json_: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Score the attention heads of a trained network by its arrays, with errors.
 
     The file holds x (examples, features, tokens), labels Y and attention_1,
     attention_2, ... (heads, examples, tokens, tokens), and optionally trained value
-    weights V_1, V_2, ... and a, and hidden states hidden_2, ... that layers see, for
-    scores of each layer alone. With losses of the network without each head, loss and
-    loss_1, loss_2, ..., it says which scores order the heads as these do.
+    weights V_1, V_2, ... and a.
 
     Without --output, the scores of heads.npz are written to heads-scores.h5 beside it,
     and their figures to heads-scores-figures.
@@ -146,7 +129,7 @@ def score(
     chosen, factors = [w.strip() for w in heads.split(",") if w.strip()], _skip(skip)
     read: str | int = int(readout) if re.fullmatch(r"-?\d+", readout) else readout
     how = {"queries": queries, "readout": read, "skip": factors, "classes": classes}
-    sets = {"resamples": resamples, "permutations": permutations}
+    sets = {"resamples": resamples}
     network = {"width": width, "temperature": temperature}
     study = _study(file, heads, how | network | sets | {"seed": seed})
     storage.check_output(output, study=study, overwrite=overwrite, inputs=[file])
@@ -162,18 +145,13 @@ def score(
         jax.random.key(seed),
         **sets,
         names=arrays.names,
-        layers=[layer.problem(**network, memory_limit=limit) for layer in arrays.alone],
         weights=arrays.weights,
-        ablation=arrays.ablation,
     )
     dataset = scores.to_dataset()
     storage.write(
         output, dataset, study=study, keys={"seed": seed}, overwrite=overwrite
     )
     pictures = plotting.draw(dataset, figures) if figures is not None else []
-    if json_:
-        typer.echo(json.dumps(_as_dict(scores), indent=1))
-        return
     from statmech_attn.cli.texts.summary import print_summary
 
     print_summary(dataset, out)
@@ -196,40 +174,3 @@ def _study(file: Path, heads: str, options: dict) -> str:
     table = {key: x for key, x in options.items() if x is not None} | {"heads": heads}
     arrays = {"file": file.name, "sha256": inputs.sha256(file)}
     return storage.toml.dumps({"kind": "head-scores", "arrays": arrays, "run": table})
-
-
-def _as_dict(scores: "bpkr.HeadScores") -> dict:
-    """Numbers of the scores as JSON knows them: None for NaN."""
-    plain = lambda values: [None if x != x else float(x) for x in values]
-    known = lambda values: None if values is None else plain(values)
-    return {
-        "heads": list(scores.names),
-        "score": plain(scores.score),
-        "stderr": plain(scores.stderr),
-        "floor": plain(scores.floor),
-        "z": known(scores.z),
-        "score_by_layer": known(scores.by_layer),
-        "score_trained": known(scores.score_trained),
-        "failed": scores.failed,
-        "error_left_out": scores.error_left_out,
-        "error_left_out_stderr": scores.error_left_out_stderr,
-        "label_variance": scores.label_variance,
-    } | _of_losses(scores)
-
-
-def _of_losses(scores: "bpkr.HeadScores") -> dict:
-    """What is said of losses without heads, where the file has them."""
-    if scores.ablation is None or scores.agreement is None:
-        return {}
-    agreement, gained = scores.agreement, scores.ablation.gained
-    columns = {
-        name: values.tolist()
-        for name, values in vars(agreement).items()
-        if name != "names"
-    }
-    return {
-        "loss_gained": gained.value.tolist(),
-        "loss_gained_stderr": gained.stderr.tolist(),
-        "agreement": {"scores": list(agreement.names)} | columns,
-        "supported": agreement.explain(),
-    }

@@ -290,36 +290,24 @@ def _chance(dataset: xr.Dataset) -> float:
 
 BESIDE_SCORES = {  # variables of heads, and their columns
     "head_score_floor": "floor",
-    "head_score_z": "z",
-    "head_score_by_layer": "layer alone",
     "head_score_trained": "trained weights",
 }
 
 
 def head_scores(dataset: xr.Dataset) -> Content:
     """Per head: score with its error, its floor, and what it is held against."""
-    ablated = "loss_gained" in dataset
     columns = {"head": _head, "score": "head_score ±"}
     columns |= {
         heading: f"{name} .2g"
         for name, heading in BESIDE_SCORES.items()
         if name in dataset
     }
-    columns |= {"loss gained": "loss_gained ±"} if ablated else {}
     yield tabled("head scores", columns, _heads(dataset))
-    if ablated:
-        yield from _agreement(dataset)
     words = "errors over examples"
     if np.isnan(dataset.head_score_stderr).all():
         words = "without errors, which need two resamples or more, and two examples"
     if "head_score_floor" in dataset:
         words += "; the floor is the score of a head that f does not read"
-    if "head_score_z" in dataset:
-        most = bpkr.permuted_labels.threshold(dataset.sizes["attention_head"])
-        words += (
-            f"; z holds shares against {dataset.sizes['permutation']} permutations of "
-            f"the labels; one of all exceeds {most:.1f} by chance in 5 % of networks"
-        )
     if "head_score_trained" in dataset:
         words += "; trained weights have none: it is that of their initial values"
     if failed := int(dataset.failed):
@@ -337,22 +325,6 @@ def head_scores(dataset: xr.Dataset) -> Content:
             f"N = {N:g}: below {size}, the size of U, so the saddle point lies outside "
             "the support of the exact law, whose U is singular"
         )
-
-
-def _agreement(dataset: xr.Dataset) -> Content:
-    """How scores order the heads, beside the losses gained without them."""
-    columns = {
-        "score": lambda p: p.head_score_name.item(),
-        "all heads": "score_correlation ±",
-        "level": "score_correlation_level .2g",
-        "within layers": "score_correlation_within ±",
-        "level ": "score_correlation_within_level .2g",
-    }
-    names = dataset.head_score_name.values
-    scores = (dataset.sel(head_score_name=name) for name in names)
-    yield tabled("rank correlations with the loss gained", columns, scores)
-    agreement = bpkr.ScoreAgreement.of(dataset)
-    yield agreement.explain()
 
 
 def ablation(dataset: xr.Dataset) -> Content:

@@ -10,7 +10,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn import bpkr
 from statmech_attn.plotting.frame import image_words, notes, sheets, style
 from statmech_attn.plotting.frame.registry import picture, temperatures, values_of
 
@@ -38,9 +37,7 @@ def head_scores(
 ) -> Figure:
     """Score of every head with its error and floor, and the trained weights'.
 
-    The floor is the score of a head that f does not read.  Heads whose z against
-    permuted labels is not above what one of them has in 5 % of networks by chance are
-    grey.
+    The floor is the score of a head that f does not read.
 
     Args:
         dataset: scores of heads, or order parameters at one temperature.
@@ -57,23 +54,15 @@ def head_scores(
     (axis,) = sheet.axes
     places = np.arange(count)
     known = "head_score_stderr" in dataset
-    z = dataset.head_score_z.values if "head_score_z" in dataset else np.inf
-    told = np.broadcast_to(z > bpkr.permuted_labels.threshold(count), count)
-    looks = (
-        (told, style.SKY, "theory"),
-        (~told, style.PALE, "not above permuted labels"),
+    axis.bar(
+        places,
+        dataset.head_score,
+        0.7,
+        yerr=dataset.head_score_stderr.values if known else None,
+        color=style.SKY,
+        error_kw={"elinewidth": 0.8, "capsize": 1.5},
+        label="theory",
     )
-    for those, colour, label in looks:
-        if those.any():
-            axis.bar(
-                places[those],
-                dataset.head_score[those],
-                0.7,
-                yerr=dataset.head_score_stderr.values[those] if known else None,
-                color=colour,
-                error_kw={"elinewidth": 0.8, "capsize": 1.5},
-                label=label,
-            )
     if "head_score_floor" in dataset:
         style.floors(axis, dataset.head_score_floor.values)
     if "head_score_trained" in dataset:

@@ -56,12 +56,12 @@ _KINDS = {  # of types that are no real numbers: what they are, and what makes n
     "m": ("times", ""),
 }
 _PLACES = re.compile(  # names of arrays that are read
-    r"heads|head_names|linear_blocks|a|(V|heads|hidden)_\d+|"
+    r"heads|head_names|linear_blocks|a|(V|heads)_\d+|"
     r"(Y|x|xi|real|lengths|attention_\d+)(_test(_.*)?)?"
 )
 _PARTS = re.compile(r"(.*?)_?(\d*)((?:_test(?:_.*)?)?)", re.DOTALL)  # of names
-_NUMBERED = "heads", "hidden", "V"  # of layers
-_STEMS = ("attention", *_NUMBERED[:2], "head_names", "linear_blocks", "real", "lengths")
+_NUMBERED = "heads", "V"  # of layers
+_STEMS = ("attention", "heads", "head_names", "linear_blocks", "real", "lengths")
 _LIKE = 0.85  # how near a misspelt name is, from 0 to 1 by difflib
 _MASKS = {  # of transformers and of PyTorch
     "attention_mask": "rename it {}",

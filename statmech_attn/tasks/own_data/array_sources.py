@@ -147,67 +147,6 @@ class Source(NamedTuple):
         attention = self._attention_of(end, among, x, products, real, queries)
         return bpkr.attended(x, attention, readout=readout, skip=self.skip)
 
-    def inputs_by_layer(
-        self, readout: str | int, queries: str
-    ) -> list[Float[Array, "P _N_l H_l"]]:
-        """Attentioned inputs of every layer alone, of the hidden state that it sees.
-
-        An empty list where the file has no hidden states; an error where some are
-        missing.
-        """
-        file, layers = self.file, range(1, len(self.layers) + 1)
-        if not any(f"hidden_{layer}" in file for layer in layers):
-            return []
-        if self.of_attention != list(self.layers):
-            raise ValueError(
-                "hidden states need attention_1, attention_2, ... of every layer, for "
-                "scores by layer."
-            )
-        examples, _, tokens = file.shape("x")
-        sizes = {"P": (examples, "x"), "T": (tokens, "x")}
-        names = [f"hidden_{layer}" for layer in layers]
-        names[0] = names[0] if names[0] in file else "x"
-        for name in names:
-            file.require_shape(name, ("P", "N_0", "T"), sizes)
-        real = self._real("", tokens)
-        every = slice(None)
-        nothing = [None] * len(names)
-        omega = self._attention_of("", every, None, nothing, real, queries)
-        return [
-            bpkr.attended(
-                file.numbers(name),
-                bpkr.Attention((of_layer,), omega.real),
-                readout=readout,
-                skip=(b,),
-            )
-            for name, of_layer, b in zip(names, omega.layers, self.skip, strict=True)
-        ]
-
-    def inputs_beside_means(
-        self, readout: str | int, queries: str
-    ) -> list[Float[Array, "P N_0 H_l"]]:
-        """Attentioned inputs of every layer with the other layers' heads averaged.
-
-        These have one head, the mean of theirs, to which a skip connection is added.
-        """
-        x = self.file.numbers("x")
-        tokens = x.shape[2]
-        real = self._real("", tokens)
-        omega = self._attention_of("", slice(None), x, self._products(), real, queries)
-        means = [
-            None
-            if of_layer is None
-            else of_layer.mean(axis=0, keepdims=True) + (b or 0.0) * jnp.eye(tokens)
-            for of_layer, b in zip(omega.layers, self.skip, strict=True)
-        ]
-        inputs = []
-        for layer, of_layer in enumerate(omega.layers):
-            layers = (*means[:layer], of_layer, *means[layer + 1 :])
-            skip = [b if l == layer else None for l, b in enumerate(self.skip)]
-            attention = bpkr.Attention(layers, omega.real)
-            inputs.append(bpkr.attended(x, attention, readout=readout, skip=skip))
-        return inputs
-
     def _products(self) -> list[np.ndarray | None]:
         """Products of weights of every layer that is given by them."""
         return [

@@ -4,21 +4,12 @@ A file of `tasks.arrays` without a test set, and optionally with value weights:
 
     V_1, V_2, ...                 (H, N, N)           trained values, as they act
     a                             (N,) or (K, N)      and readout
-    hidden_2, hidden_3, ...       (P, N_l, T)         what a layer sees, for its scores
-                                                      alone; hidden_1 is x where omitted
-
-and, of examples that may be others, losses of the network as it is and without a head,
-
-    loss                          (E,)                loss of every example
-    loss_1, loss_2, ...           (H, E)              without each head of the layer
-    slope_1, slope_2, ...         (H, E)              derivatives in gates of the heads
 
 A hidden state is a sum over the heads of V_h x Omega_h, without factors; what stands
 between values and readout, such as an output projection, is multiplied into them.
 """
 
 import math
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -35,9 +26,6 @@ from statmech_attn.tasks.own_data.array_labels import labels
 from statmech_attn.tasks.own_data.array_sources import Source, source
 
 
-FIRST_PASS = 0.1  # temperature of the theory that chooses heads
-
-
 class Scored(NamedTuple):
     """Attentioned inputs and labels of one set, for the scores of its heads.
 
@@ -47,10 +35,7 @@ class Scored(NamedTuple):
         heads: heads per layer, of those that were chosen.
         names: of the heads, each skip connection before those of its layer.
         weights: trained value weights, None where the file has none.
-        ablation: of these heads, None where the file has no losses.
         skip: factors of the skip connections, as in `bpkr.Problem`.
-        alone: every layer as a network of its own, on the hidden state that it sees;
-            none where the file has no hidden states.
     """
 
     xi: Float[Array, "P N_0 Pi"]
@@ -58,9 +43,7 @@ class Scored(NamedTuple):
     heads: tuple[int, ...]
     names: tuple[str, ...]
     weights: bpkr.Weights | None
-    ablation: bpkr.Ablation | None
     skip: prior.Skip
-    alone: tuple["Scored", ...] = ()
 
     def problem(
         self,
@@ -125,11 +108,7 @@ def load_scored(
 
     Raises:
         OSError: there is no such file.
-        ValueError: as `load`, or more paths of one head a layer than fit in memory.
-
-    Warns:
-        UserWarning: paths do not fit in memory, and those of some heads are taken, by a
-            first pass of the theory over single layers.
+        ValueError: as `load`, or more paths than fit in memory.
 
     Example:
         >>> import jax, tempfile
@@ -155,79 +134,21 @@ def _scored(
     attended = source(file, {"": len(Y)}, skip=skip, heads=chosen)
     outputs = 1 if Y.ndim == 1 else Y.shape[1]
     most = bpkr.most_paths(len(Y), attended.features, outputs, memory_limit)
-    labelled = jnp.asarray(Y)
     if (n_paths := math.prod(attended.branches)) > most:
         words = f" of {outputs} outputs" if outputs > 1 else ""
-        words = (
+        raise ValueError(
             f"{n_paths} attention paths{words} with {len(Y)} examples of "
             f"{attended.features} features do not fit into {memory_limit / 2**30:.3g} "
-            f"GiB; {most} do"
+            f"GiB; {most} do: choose some of the heads, or take fewer examples."
         )
-        fewest = math.prod(prior.branches([1] * len(attended.heads), attended.skip))
-        if not attended.layers or most < fewest:
-            raise ValueError(
-                f"{words}: choose some of the heads, or take fewer examples."
-            )
-        attended = _fewer(attended, labelled, readout, queries, most, memory_limit)
-        warnings.warn(
-            f"{words}: {', '.join(attended.names(numbered=True))} are scored, the "
-            "heads highest above their floors in the theory of their layers alone; "
-            "choose others by heads.",
-            stacklevel=3,
-        )
-    weights, ablation = _value_weights(file, attended), _ablation(file, attended)
     return Scored(
         jnp.asarray(attended.inputs("", None, readout, queries)),
-        labelled,
+        jnp.asarray(Y),
         attended.counts,
         attended.names(numbered=True),
-        weights,
-        ablation,
+        _value_weights(file, attended),
         attended.skip,
-        _alone(attended, attended.inputs_by_layer(readout, queries), labelled),
     )
-
-
-def _alone(attended: Source, inputs: Sequence, Y) -> tuple[Scored, ...]:
-    """Every layer as a network of its own."""
-    return tuple(
-        Scored(xi, Y, (count,), (), None, None, (b,))
-        for xi, count, b in zip(inputs, attended.counts, attended.skip)
-    )
-
-
-def _fewer(
-    attended: Source, Y, readout, queries, most: int, memory_limit: int
-) -> Source:
-    """So many heads that their paths fit in memory, by the theory of single layers.
-
-    Those of hidden states where the file has them; otherwise the other layers have one
-    head, the mean of theirs.  The head least above its floor goes first, and the last
-    one of a layer stays.
-    """
-    inputs = attended.inputs_by_layer(readout, queries)
-    inputs = inputs or attended.inputs_beside_means(readout, queries)
-    above = []
-    for layer in _alone(attended, inputs, Y):
-        problem = layer.problem(temperature=FIRST_PASS, memory_limit=memory_limit)
-        solution = problem.solve()
-        ratio = np.concatenate(solution.head_scores()) / np.concatenate(
-            solution.head_floors()
-        )
-        above.append(ratio[-layer.heads[0] :])  # without the skip connection
-    order = sorted(
-        (ratio, layer, head)
-        for layer, of_layer in enumerate(above)
-        for head, ratio in zip(attended.kept[layer], of_layer, strict=True)
-    )
-    for _, layer, head in order:
-        heads_kept = [set(of_layer) for of_layer in attended.kept]
-        if math.prod(attended.branches) > most and len(heads_kept[layer]) > 1:
-            heads_kept[layer].remove(head)
-            attended = attended._replace(
-                kept=tuple(tuple(sorted(heads)) for heads in heads_kept)
-            )
-    return attended
 
 
 def _value_weights(file: ArrayFile, attended: Source) -> bpkr.Weights | None:
@@ -249,41 +170,6 @@ def _value_weights(file: ArrayFile, attended: Source) -> bpkr.Weights | None:
     scaled = tuple(jnp.asarray(v * math.sqrt(N * len(v))) for v in V)
     a = jnp.asarray(file.numbers("a") * math.sqrt(N))
     return bpkr.Weights(jnp.eye(N), scaled, a, attended.skip)
-
-
-def _ablation(file: ArrayFile, attended: Source) -> bpkr.Ablation | None:
-    """Losses of the network without its heads; None where the file has none."""
-    layers = range(1, len(attended.heads) + 1)
-    slopes = any(f"slope_{layer}" in file for layer in layers)
-    if "loss" not in file and not slopes:
-        return None
-    whole = file.numbers("loss")
-    if whole.ndim != 1:
-        raise ValueError(
-            f"loss must have shape (E,), losses of examples; got {whole.shape}."
-        )
-
-    def of_heads(name):
-        arrays = []
-        for layer, count, chosen in zip(
-            layers, attended.heads, attended.kept, strict=True
-        ):
-            sizes = {"H": (count, "heads of the layer"), "E": (len(whole), "loss")}
-            file.require_shape(f"{name}_{layer}", ("H", "E"), sizes)
-            arrays.append(file.numbers(f"{name}_{layer}", chosen))
-        return np.concatenate(arrays)
-
-    return bpkr.ablation_of(
-        whole,
-        of_heads("loss") - whole,
-        attended.counts,
-        [
-            f"{layer}.{head + 1}"
-            for layer, of_layer in zip(layers, attended.kept)
-            for head in of_layer
-        ],
-        of_heads("slope") if slopes else None,
-    )
 
 
 def _classes(file: ArrayFile) -> np.ndarray:

@@ -8,11 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
-from scipy import stats
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
-from statmech_attn.bpkr import permuted_labels
 from statmech_attn.bpkr.heads.scores import by_head
 from statmech_attn.bpkr.theory import saddle
 from statmech_attn.cli import print_summary
@@ -52,27 +50,6 @@ def test_scores_are_those_of_the_solution_and_errors_those_of_resamples(
     assert scores.score.argmax() == 2
     np.testing.assert_allclose(scores.stderr, scores.resampled.std(axis=0, ddof=1))
     assert (scores.stderr > 0).all()  # that of the top head, too
-
-
-def test_scores_are_held_against_losses_without_the_heads(problem, scores):
-    """The skip connection has a score and no loss."""
-    loss = lambda gates: np.array([1.0, 1.2, 0.9]) * (1 - 0.1 * gates[0] @ [1.0, 2.0])
-    ablation = bpkr.ablate(loss, (2,), pairs=True, greedy=True)
-    held = bpkr.score(problem, jax.random.key(0), resamples=0, ablation=ablation)
-    dataset = held.to_dataset()
-    np.testing.assert_array_equal(dataset.head_score, scores.score)
-    gained = dataset.loss_gained.values
-    np.testing.assert_array_equal(gained[1:], ablation.gained.value)
-    assert np.isnan(gained[0]) and "loss_gained_pair" not in dataset
-    assert held.agreement.names == ("theory",)
-    by_name = dataset.head_kept.sel(attention_head=["1.1", "1.2"])
-    assert dataset.mask_score.values.tolist() == ["theory", "loss gained", "greedy"]
-    assert by_name.sel(heads_kept=1).values.tolist() == 3 * [[False, True]]
-    assert by_name.sel(heads_kept=2).all() and dataset.head_kept[:, :, 0].all()
-    assert "told from random orders: none" in held.explain()
-    with pytest.raises(ValueError, match=r"ablation is of \(3,\) heads"):
-        other = bpkr.ablate(lambda gates: 1 - gates[0], (3,))
-        bpkr.score(problem, jax.random.key(0), ablation=other)
 
 
 def test_errors_are_those_of_a_jackknife_without_five_examples(problem, scores):
@@ -183,46 +160,8 @@ def test_one_example_has_no_error_and_labels_that_are_all_the_same_are_said(prob
         bpkr.score(problem.at(Y=jnp.ones(24)), jax.random.key(0), resamples=0)
 
 
-@pytest.fixture(scope="module")
-def held_against():
-    """Permutations, and every layer alone, which of one layer is the problem itself."""
-    problem = drawn_problem(4, examples=400)
-    return bpkr.score(
-        problem, jax.random.key(0), resamples=0, permutations=12, layers=[problem]
-    )
-
-
-@pytest.mark.slow
-def test_a_head_with_the_signal_stands_out_from_permuted_labels(held_against):
-    """The sign of one head is the label; the others do not follow from it."""
-    scores = held_against
-    assert scores.permuted.shape == (12, 3)
-    assert scores.z[2] > bpkr.permuted_labels.threshold(3) > scores.z[:2].max()
-    own = scores.score / scores.score.sum()
-    spread = scores.permuted.std(axis=0, ddof=1) * np.sqrt(1 + 1 / 12)
-    levels = stats.t.cdf((own - scores.permuted.mean(axis=0)) / spread, 11)
-    np.testing.assert_allclose(stats.norm.cdf(scores.z), levels, rtol=1e-8)
-
-
-def test_permuted_labels_are_those_of_other_examples(problem, monkeypatch):
-    """Outputs of an example stay together."""
-    posed = two_outputs(problem, jnp.arange(24.0))
-    Y = posed.Y
-    solution, dealt = problem.solve(), []
-
-    def solved(self, **options):
-        dealt.append(np.asarray(self.Y))
-        return solution
-
-    monkeypatch.setattr(bpkr.Problem, "solve", solved)
-    bpkr.permuted_labels.permuted_shares(posed, jax.random.key(0), 1)
-    order = np.argsort(dealt[0][:, 1])
-    np.testing.assert_array_equal(dealt[0][order], Y)
-    assert (dealt[0] != Y).any()
-
-
 def test_saddle_points_of_large_problems_are_all_sought_alike(problem, monkeypatch):
-    """Those of permuted labels, fewer examples and single layers, too."""
+    """Those of fewer examples, too."""
     solve, tolerances = bpkr.Problem.solve, []
 
     def solved(self, solver, **options):
@@ -232,46 +171,8 @@ def test_saddle_points_of_large_problems_are_all_sought_alike(problem, monkeypat
     monkeypatch.setattr(bpkr.Problem, "solve", solved)
     large = "statmech_attn.bpkr.heads.scores.without_hessian"
     monkeypatch.setattr(large, lambda problem: True)
-    bpkr.score(
-        problem, jax.random.key(0), resamples=2, permutations=3, layers=[problem]
-    )
-    assert tolerances == [1e-2] * (1 + 2 + 3 + 1)
-
-
-def test_shares_that_are_known_so_far_have_no_spread_below_that():
-    own, permuted = np.array([0.5]), np.array([[0.4999], [0.5], [0.5001]])
-    z = bpkr.permuted_labels.deviations
-    assert z(own + 1e-3, permuted).item() > 2
-    spread = 1e-3 * 0.501 * np.sqrt(1 + 1 / 3)
-    level = stats.t.sf(1e-3 / spread, 2)
-    assert z(own + 1e-3, permuted, 1e-3).item() == pytest.approx(stats.norm.isf(level))
-
-
-def test_scores_by_layer_are_those_of_networks_of_one_layer(problem):
-    alone = bpkr.score(problem, jax.random.key(0), resamples=0, layers=[problem])
-    np.testing.assert_allclose(alone.by_layer, alone.score, rtol=1e-9)
-    dataset = alone.to_dataset()
-    np.testing.assert_array_equal(dataset.head_score_by_layer, alone.by_layer)
-    with pytest.raises(ValueError, match="layers: need one problem for each layer"):
-        bpkr.score(problem, jax.random.key(0), layers=[problem, problem])
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_z_of_labels_that_say_nothing_has_mean_zero_and_variance_one():
-    """Of 200 problems and two heads: four comparisons, each of which chance breaks in
-    1e-4; with five permutations, of which the t-like tails are taken out."""
-    deviates = []
-    for seed in range(200):
-        key, labels, permuted = jax.random.split(jax.random.key(seed), 3)
-        xi, Y = rng.normal(key, (16, 4, 2)), rng.normal(labels, (16,))
-        posed = bpkr.Problem(xi, Y, heads=(2,), width=8, temperature=0.3)
-        scores = bpkr.score(posed, permuted, resamples=0, permutations=5)
-        deviates.append(scores.z)
-    z = np.array(deviates)
-    allowed = stats.norm.isf(0.5e-4)
-    assert (abs(z.mean(axis=0)) < allowed / np.sqrt(200)).all()
-    assert (abs(z.var(axis=0, ddof=1) - 1) < allowed * np.sqrt(2 / 199)).all()
+    bpkr.score(problem, jax.random.key(0), resamples=2)
+    assert tolerances == [1e-2] * (1 + 2)
 
 
 def two_layers(seed):
@@ -345,7 +246,6 @@ def test_trained_weights_stand_beside_the_theory(problem):
     "options, words",
     (
         ({"resamples": -1}, "resamples must be at least 0; got -1."),
-        ({"permutations": 1}, "permutations must be 0 or >= 2; got 1."),
         ({"names": ("a", "b")}, "names: need one for each of 3 heads and skip conn"),
         (
             {"weights": bpkr.Weights(jnp.eye(2), (jnp.ones((2, 2, 2)),), jnp.ones(2))},
@@ -381,12 +281,11 @@ def test_scores_without_newton_steps_are_those_with_them():
     limited = bpkr.Problem(problem.xi, problem.Y, memory_limit=100_000, **options)
     assert saddle.without_hessian(limited)
     coarse, close = (
-        bpkr.score(posed, jax.random.key(0), resamples=0, permutations=2)
+        bpkr.score(posed, jax.random.key(0), resamples=0)
         for posed in (limited, problem)
     )
     assert 1e-9 < coarse.solution.gradient_norm <= 1e-2
     np.testing.assert_allclose(coarse.score, close.score, atol=1e-2)
-    np.testing.assert_allclose(coarse.permuted, close.permuted, atol=1e-2)
 
 
 def test_the_largest_number_of_paths_is_where_memory_ends():
@@ -405,11 +304,3 @@ def test_the_largest_number_of_paths_is_where_memory_ends():
     assert not saddle.without_hessian(posed(most + 1))
     with pytest.raises(ValueError, match="memory_limit"):
         posed(most + 1).solve()
-
-
-def test_deviations_of_permuted_labels_are_as_probable_as_students_t():
-    permuted = np.array([[-1.0], [0.0], [1.0]])
-    (z,) = permuted_labels.deviations(np.array([4.0]), permuted)
-    assert stats.norm.sf(z) == pytest.approx(stats.t.sf(2 * np.sqrt(3), 2))
-    levels = [permuted_labels.threshold(heads) for heads in (1, 24)]
-    assert np.round(levels, 2).tolist() == [1.96, 3.08]

@@ -8,6 +8,7 @@ import pytest
 from statmech_attn import bpkr
 from statmech_attn.bpkr.heads import left_out_examples
 from statmech_attn.bpkr.posed import kernel_forms, streamed_kernels
+from statmech_attn.bpkr.posed.newton import RESULTS
 from statmech_attn.bpkr.theory import saddle
 from statmech_attn.bpkr.theory.action import resolvent
 
@@ -220,7 +221,7 @@ def test_no_step_changes_an_unknown_by_more_than_one():
         tolerance=1e-9,
         max_iterations=50,
     )
-    assert bpkr.RESULTS[code] == "converged"
+    assert RESULTS[code] == "converged"
     assert np.abs(points[1] - points[0]).max() == pytest.approx(1.0)
 
 
@@ -236,11 +237,11 @@ def test_a_descent_says_how_it_ended():
 
     bowl = lambda x: jnp.cosh(x).sum() + x[0] * x[1] / 2
     state, _, code = ended(bowl, [1.0, -2.0])
-    assert bpkr.RESULTS[code] == "converged" and np.abs(state.point).max() < 1e-8
-    assert "used up" in bpkr.RESULTS[ended(bowl, [1.0, -2.0], max_iterations=2)[-1]]
-    assert "singular" in bpkr.RESULTS[ended(lambda x: jnp.log(x).sum(), [-1.0])[-1]]
+    assert RESULTS[code] == "converged" and np.abs(state.point).max() < 1e-8
+    assert "used up" in RESULTS[ended(bowl, [1.0, -2.0], max_iterations=2)[-1]]
+    assert "singular" in RESULTS[ended(lambda x: jnp.log(x).sum(), [-1.0])[-1]]
     tiny = ended(lambda x: 1e20 + jnp.cosh(x).sum(), [1e-3], tolerance=1e-30)
-    assert bpkr.RESULTS[tiny[-1]].startswith(("no step", "converged"))
+    assert RESULTS[tiny[-1]].startswith(("no step", "converged"))
 
 
 @pytest.mark.parametrize("tolerance", (1e-9, 1e-2))
@@ -272,7 +273,7 @@ def test_single_precision_does_not_end_a_descent(tolerance):
             max_iterations=50,
             single=single,
         )
-        assert bpkr.RESULTS[code] == "converged" and called
+        assert RESULTS[code] == "converged" and called
         assert np.linalg.norm(np.sinh(last.point - exact)) <= tolerance
     *_, code = streamed_kernels.descend(
         evaluated,
@@ -282,7 +283,7 @@ def test_single_precision_does_not_end_a_descent(tolerance):
         max_iterations=1,
         single=above(exact),
     )
-    assert "used up" in bpkr.RESULTS[code]
+    assert "used up" in RESULTS[code]
 
 
 def test_conjugate_gradients_solve():

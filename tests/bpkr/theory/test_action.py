@@ -10,9 +10,11 @@ from scipy import stats
 from statmech_attn import bpkr
 from statmech_attn.bpkr import prior
 from statmech_attn.bpkr.posed import kernel_forms, kernels
+from statmech_attn.bpkr.posed.kernel_forms import PathFactors, PathKernels
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.theory import saddle
 from statmech_attn.bpkr.theory.action import (
+    entropies,
     order_parameters_of,
     sum_over_head,
 )
@@ -45,7 +47,7 @@ def test_entropies_at_the_gp_limit_are_the_sizes():
     for heads, total in (((2, 3), 10), ((3, 2, 2), 12 + 4 + 2 + 1)):
         L = len(heads)
         U, U_a = bpkr.gaussian_process_limit(heads, np.ones(L + 2))
-        of_layers = jax.jit(partial(bpkr.entropies, heads=heads))
+        of_layers = jax.jit(partial(entropies, heads=heads))
         parts = of_layers(U, U_a, widths=np.ones(L + 1), variances=np.ones(L + 2))
         assert float(parts.sum()) == total
 
@@ -53,7 +55,7 @@ def test_entropies_at_the_gp_limit_are_the_sizes():
 @pytest.mark.parametrize("u", (0.3, 1.0, 4.0))
 def test_one_path_is_the_deep_linear_network(u):
     """L = H = 1: minimised over U_a = sqrt(U), the entropy is 2 sqrt(U) - ln U."""
-    entropy = lambda a, u: bpkr.entropies(
+    entropy = lambda a, u: entropies(
         (jnp.full((1, 1), u),), a, (1,), np.ones(2), np.ones(3)
     ).sum()
     value, slope = jax.jit(jax.value_and_grad(entropy))(np.sqrt(u), u)
@@ -72,7 +74,7 @@ def test_entropy_in_the_chart_is_that_in_the_order_parameters(
     again, again_a = order_parameters_of(factors, HEADS, (None,) * len(HEADS))
     for one, two in zip((*U, U_a), (*again, again_a)):
         assert np.abs(one - two).max() < 1e-13
-    one = bpkr.entropies(U, U_a, HEADS, problem.widths, problem.variances)
+    one = entropies(U, U_a, HEADS, problem.widths, problem.variances)
     two = saddle.entropy_at(problem, chart(factors))
     assert float(two) == pytest.approx(float(one.sum()), rel=1e-12)
 
@@ -219,9 +221,9 @@ def test_the_form_follows_the_memory_at_hand():
             **given,
         )
 
-    assert isinstance(posed().operator, bpkr.PathFactors)
+    assert isinstance(posed().operator, PathFactors)
     one = posed(form="kernels", memory_limit=needed)
-    assert isinstance(one.operator, bpkr.PathKernels) and one.fitted() is one
+    assert isinstance(one.operator, PathKernels) and one.fitted() is one
     with pytest.raises(ValueError, match="memory_limit") as error:
         posed(form="kernels", memory_limit=needed - 1).fitted()
     assert "\n" not in str(error.value) and 'form="factors"' in str(error.value)

@@ -6,8 +6,8 @@ from scipy import stats
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
-from statmech_attn.bpkr import wishart
 from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.theory import wishart
 from statmech_attn.bpkr.theory.evidence import evidence
 
 

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 from rich.console import Console
 
 from statmech_attn import plotting, storage, studies
-from statmech_attn.bpkr import chosen_temperature as choice
+from statmech_attn.bpkr.grids import chosen_temperature as choice
 from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.explore.result_files.files import File
 from statmech_attn.explore.views.sheets import sheet_of

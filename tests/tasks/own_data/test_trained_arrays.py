@@ -74,52 +74,6 @@ def test_value_weights_that_act_are_those_of_the_theory(example, load):
     np.testing.assert_allclose(f, hidden[:, -1] @ a, rtol=1e-9)
 
 
-@pytest.fixture
-def with_hidden(example):
-    """Attention of both layers, and what the second layer sees, of other width."""
-    random = np.random.default_rng(3)
-    rows = random.dirichlet(np.ones(example["x"].shape[2]), (3, 60, 6))
-    given = {k: x for k, x in example.items() if not k.startswith("heads_1")}
-    given |= {"attention_1": rows.swapaxes(2, 3)}
-    given["head_names"] = np.array(list("abcde"))
-    return given | {"hidden_2": random.normal(size=(60, 7, 6)).astype(np.float16)}
-
-
-def test_layers_alone_see_their_hidden_states(with_hidden, load):
-    given = load(with_hidden, skip=(0, 0.5), heads=["b", "c"], readout="mean")
-    first, second = given.alone
-    assert (first.heads, second.heads) == ((2,), (2,))
-    assert (first.skip, second.skip) == ((None,), (0.5,))
-    tokens = with_hidden["hidden_2"].astype(float)
-    omega = bpkr.Attention((jnp.asarray(with_hidden["attention_2"]),))
-    expected = bpkr.attended(tokens, omega, readout="mean", skip=0.5)
-    np.testing.assert_allclose(second.xi, expected, rtol=1e-12)
-    omega = bpkr.Attention((jnp.asarray(with_hidden["attention_1"][1:]),))
-    expected = bpkr.attended(with_hidden["x"], omega, readout="mean")
-    np.testing.assert_allclose(first.xi, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "change, words",
-    (
-        (
-            {"hidden_2": np.ones((60, 7, 5))},
-            "hidden_2 must have shape (P, N_0, T) with",
-        ),
-        ({"hiden_3": np.ones((60, 7, 6))}, "hiden_3, which is not read; rename it hid"),
-    ),
-)
-def test_hidden_states_that_do_not_fit_are_one_line(with_hidden, load, change, words):
-    with pytest.raises(ValueError) as error:
-        load(with_hidden | change)
-    assert words in str(error.value)
-
-
-def test_hidden_states_need_the_attention_of_every_layer(example, load):
-    with pytest.raises(ValueError, match="hidden states need attention_1, attention_2"):
-        load(example | {"hidden_2": np.ones((60, 12, 6))})
-
-
 def test_the_prior_of_f_has_variance_one(example, load):
     problem = load(example, skip=(0, 0.5)).problem(temperature=0.1)
     kernel = problem.gaussian_process().kernel
@@ -154,50 +108,6 @@ def test_what_does_not_fit_is_one_line(example, load, change, options, words):
         load(example | change, **options)
     assert words in str(error.value) and str(error.value).startswith("mine.npz: ")
     assert "\n" not in str(error.value)
-
-
-@pytest.fixture(scope="module")
-def of_many_paths():
-    """Two layers of two heads, of which one path tells the label, and the best."""
-    random = np.random.default_rng(8)
-    x = random.normal(size=(400, 3, 5))
-    attention = random.dirichlet(np.full(5, 0.05), (2, 2, 400, 5)).swapaxes(3, 4)
-    read, hidden = x, [x]
-    for omega, head in zip(attention, (1, 0), strict=True):
-        read = np.einsum("pis,pst->pit", read, omega[head])
-        hidden.append(read)
-    arrays = {f"attention_{layer}": omega for layer, omega in enumerate(attention, 1)}
-    arrays |= {"x": x, "Y": np.sign(read[:, 0, -1])}
-    return arrays, {"hidden_2": hidden[1]}
-
-
-BEST = ["1.2", "2.1"]  # heads of the path that tells the label
-
-
-@pytest.mark.slow
-def test_the_whole_theory_scores_the_heads_that_tell_the_label_best(
-    of_many_paths, load
-):
-    whole = load(of_many_paths[0]).problem(temperature=0.1).solve()
-    scores = enumerate(whole.head_scores(), 1)
-    assert [f"{layer}.{1 + int(s.argmax())}" for layer, s in scores] == BEST
-
-
-@pytest.mark.parametrize("with_states", (False, True))
-def test_heads_of_too_many_paths_are_chosen_as_the_whole_theory_does(
-    of_many_paths, load, with_states
-):
-    """As many as memory has room for, with the best of every layer."""
-    arrays, states = of_many_paths
-    limit = 3 * 2**15
-    assert bpkr.most_paths(400, 3, 1, limit) == 3
-    with pytest.warns(UserWarning, match="4 attention paths with 400 examples") as said:
-        some = load(arrays | (states if with_states else {}), memory_limit=limit)
-    assert set(BEST) <= set(some.names) and np.prod(some.heads) == 2
-    assert ", ".join(some.names) in str(said[0].message)
-    assert len(some.alone) == (2 if with_states else 0)
-    again = load(arrays, heads=some.names)
-    np.testing.assert_array_equal(some.xi, again.xi)
 
 
 def test_inputs_that_are_all_zero_are_refused(example, load):
