@@ -146,12 +146,6 @@ DYNAMICS = (
         "hysteresis(dynamics.diagrams.compare_sweeps(a, b))",
         "04_phases",
     ),
-    Row(
-        "sweep_samples",
-        [UP, DOWN],
-        "sweep_samples(dynamics.diagrams.compare_sweeps(a, b))",
-        "04_phases",
-    ),
     Row("chaos_indicators", [INDICATORS]),
     Row("covariant_vectors", [VECTORS]),
     Row("angle_quantiles", [ANGLES]),

@@ -10,9 +10,8 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.explore.explorer import explore, Explorer
-    from statmech_attn.explore.standalone_page import export
+    from statmech_attn.explore.explorer import explore as explore, Explorer as Explorer
+    from statmech_attn.explore.standalone_page import export as export
 
 
-__all__ = ["explore", "Explorer", "export"]
 lazy.attach(__name__)

@@ -93,25 +93,6 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     return sheet.figure
 
 
-@style.styled
-def sweep_samples(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Samples of both sweeps of a parameter, with a bar where they differ.
-
-    Args:
-        dataset: a result of kind `hysteresis`.
-        axes: two to draw on, for the samples followed upward and downward.
-    """
-    name = str(dataset.differ.dims[0])
-    make = lambda: sheets.grid(style.DOUBLE, 4.0, 2, sharex=True)
-    sheet = sheets.sheet(axes, 2, make)
-    draw_sweeps(sheet.axes, dataset)
-    sheet.axes[-1].set_xlabel(label(dataset, name))
-    sheet.legend()
-    sheet.letters()
-    sheet.note(notes.network(dataset))
-    return sheet.figure
-
-
 def draw_sweeps(
     axes: Sequence[Axes], dataset: xr.Dataset, colour: str = style.BLACK
 ) -> None:

@@ -126,25 +126,17 @@ def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
         dataset: a result of kind `bifurcation` over two parameters.
         ax: one to draw on.
     """
-    x, y = two_parameters(dataset)
-    dataset = _on_plane(dataset, x, y)
-    sheet = sheets.single(ax, style.SINGLE, 2.8)
-    (axis,) = sheet.axes
-    values = dataset.lyapunov.isel(exponent=0)
-    if "final_lyapunov" in dataset:
-        values = dataset.final_lyapunov
-    values = values.transpose(y, x)
-    shown = np.ma.masked_invalid(values.values)
-    bulk = shown.compressed()
+    names = two_parameters(dataset)
+    dataset = _on_plane(dataset, *names)
+    values = dataset.get("final_lyapunov", dataset.lyapunov.isel(exponent=0))
+    bulk = values.values[np.isfinite(values.values)]
     if (bulk > 0).mean() > FEW:
         bulk = bulk[bulk > 0]
     scale = np.quantile(np.abs(bulk), 1 - FEW) if bulk.size else 1.0
     norm = CenteredNorm(0, scale or 1.0)
     words = in_words("1", dataset.lyapunov)
     look = {"cmap": "PuOr_r", "norm": norm, "extend": "both"}
-    _amounts(axis, dataset, (x, y), shown, words, **look)
-    sheet.note(notes.network(dataset))
-    return sheet.figure
+    return _amounts(ax, dataset, names, values, words, **look)
 
 
 @picture(
@@ -161,33 +153,33 @@ def entropy_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
         dataset: a result of kind `bifurcation` over two parameters.
         ax: one to draw on.
     """
-    x, y = two_parameters(dataset)
-    dataset = _on_plane(dataset, x, y)
-    sheet = sheets.single(ax, style.SINGLE, 2.8)
-    values = dataset.entropy_production.transpose(y, x)
+    names = two_parameters(dataset)
+    dataset = _on_plane(dataset, *names)
+    values = dataset.entropy_production
     words = rf"$\sigma$ ({unit_of(values.attrs)})"
-    shown = np.ma.masked_invalid(values.values)
-    look = {"cmap": "magma_r", "vmin": 0.0}
-    _amounts(sheet.axes[0], dataset, (x, y), shown, words, **look)
-    sheet.note(notes.network(dataset))
-    return sheet.figure
+    return _amounts(ax, dataset, names, values, words, cmap="magma_r", vmin=0.0)
 
 
 def _amounts(
-    axis: Axes,
+    ax: Axes | None,
     dataset: xr.Dataset,
     names: tuple[str, str],
-    shown: np.ndarray,
+    values: xr.DataArray,
     words: str,
     extend: str = "neither",
     **look: Any,
-) -> None:
+) -> Figure:
     """Numbers over two parameters in colours, with their scale beside the map."""
+    sheet = sheets.single(ax, style.SINGLE, 2.8)
+    (axis,) = sheet.axes
+    shown = np.ma.masked_invalid(values.transpose(*names[::-1]).values)
     edges = (style.cell_edges(dataset[name].values) for name in names)
     mesh = axis.pcolormesh(*edges, shown, rasterized=True, **look)
     bar = axis.figure.colorbar(mesh, ax=axis, extend=extend, aspect=25, pad=0.02)
     bar.set_label(words)
     _name_axes(axis, dataset, *names)
+    sheet.note(notes.network(dataset))
+    return sheet.figure
 
 
 @picture(

@@ -74,7 +74,6 @@ PANELS = {  # of every function, for the data that it is given here
     "running_lyapunov": (2, "measured"),
     "spectra": (6, "orbits"),
     "sweep_diagram": (5, "both_ways"),
-    "sweep_samples": (2, "swept"),
     "training": (3, "trained"),
     "trajectory_windows": (6, "orbits"),
     "unstable_cycles": (2, "cyclic"),
