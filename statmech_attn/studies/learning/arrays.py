@@ -18,15 +18,5 @@ def learning(table: ArraysTask) -> Learning:
     choices = {VALIDATION: VALIDATION} if VALIDATION in data.sets else {}
     sizes = {"n_train": len(data.Y), "n_test": len(data.Y_test)}
     described = {"name": table.name} | how | sizes | table.inputs()
-    return Learning(
-        data.xi,
-        data.Y,
-        data.xi_test,
-        data.Y_test,
-        data.heads,
-        json.dumps(described),
-        data.sets,
-        choices | {"published": arrays.FIRST},
-        names=data.names,
-        skip=table.skip,
-    )
+    choices |= {"published": arrays.FIRST}
+    return data._replace(description=json.dumps(described), choices=choices)

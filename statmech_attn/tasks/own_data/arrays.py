@@ -20,37 +20,18 @@ xi has a column for every path; with skip connections these are the paths of
 `bpkr.attended` with the same skip.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float
 
-from statmech_attn import storage
+from statmech_attn import bpkr, storage
 from statmech_attn.tasks.own_data import array_files
 from statmech_attn.tasks.own_data.array_files import ArrayFile
 from statmech_attn.tasks.own_data.array_labels import labels
 from statmech_attn.tasks.own_data.array_sets import FIRST, sets_of_tests
 from statmech_attn.tasks.own_data.array_sources import source
-
-
-class AttendedSets(NamedTuple):
-    """Attentioned inputs and labels of a training set and of test sets.
-
-    `names` are of the heads, layer by layer, and of skip connections before those of
-    their layer; none where the file has none.  `sets` are all test sets by name, that
-    of `xi_test` first; none where there is no other.
-    """
-
-    xi: Float[Array, "P N_0 Pi"]
-    Y: Float[Array, " P"]
-    xi_test: Float[Array, "Q N_0 Pi"]
-    Y_test: Float[Array, " Q"]
-    heads: tuple[int, ...]
-    names: tuple[str, ...]
-    sets: Mapping[str, tuple[Float[Array, "_Q N_0 Pi"], Float[Array, " _Q"]]] = {}
 
 
 def load(
@@ -61,8 +42,8 @@ def load(
     skip: float | Sequence[float] = 0.0,
     heads: Sequence[str] = (),
     classes: Sequence[int] | None = None,
-) -> AttendedSets:
-    """Read a file of arrays.
+) -> bpkr.Learning:
+    """Read a file of arrays: its examples, of all test sets, with the heads taken.
 
     Args:
         path: of an npz or HDF5 file.
@@ -130,7 +111,7 @@ def write_example(folder: str | Path) -> Path:
 
 def _attended_sets(
     file: ArrayFile, readout, queries, skip, heads, classes
-) -> AttendedSets:
+) -> bpkr.Learning:
     ends = sets_of_tests(file)
     of_sets = {
         end: labels(file, f"Y{end}", classes=classes) for end in ("", *ends.values())
@@ -145,4 +126,6 @@ def _attended_sets(
 
     train, sets = attended(""), {name: attended(end) for name, end in ends.items()}
     first, several = sets[FIRST], sets if len(sets) > 1 else {}
-    return AttendedSets(*train, *first, origin.counts, names, several)
+    return bpkr.Learning(
+        *train, *first, origin.counts, sets=several, names=names, skip=skip
+    )
