@@ -162,8 +162,6 @@ def test_a_state_of_a_network_of_another_size_is_refused(network):
             lambda: continuation.follow_cycle(problem(), [0.6], 2.5, within=(5, 6)),
             "within must be",
         ),
-        (lambda: continuation.multipliers_at(problem(), [0.6], z=1.0), "parameters"),
-        (lambda: continuation.orbit(problem(), [0.6], r=np.nan), "r must be finite"),
     ],
 )
 def test_what_gave_a_number_or_words_of_python_is_refused(call, message):

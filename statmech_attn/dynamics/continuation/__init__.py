@@ -64,10 +64,6 @@ if TYPE_CHECKING:
         NOT_CONVERGED as NOT_CONVERGED,
         RESULTS as RESULTS,
     )
-    from statmech_attn.dynamics.continuation.sensitivity import (
-        multipliers_at as multipliers_at,
-        orbit as orbit,
-    )
     from statmech_attn.dynamics.continuation.special_points import (
         KINDS as KINDS,
         SpecialPoint as SpecialPoint,

@@ -1,4 +1,4 @@
-r"""Newton for points of all segments of a cycle (docs/theory/continuation.md, 8).
+r"""Newton for points of all segments of a cycle (docs/theory/continuation.md, 7).
 
 The Jacobian of the residual of m segments holds $A_i = D_x f^{k/m}(x_i)$, each beside
 -1, cyclic, and a column $f_p(x_i)$.  It is solved by `orbit_equations.eliminate`, after

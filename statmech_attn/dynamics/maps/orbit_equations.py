@@ -1,4 +1,4 @@
-r"""Equations of all points of a closed orbit (docs/theory/continuation.md, section 8).
+r"""Equations of all points of a closed orbit (docs/theory/continuation.md, section 7).
 
     $A_i s_i - s_{i+1} = g_i$,  i = 0 .. k - 1
 

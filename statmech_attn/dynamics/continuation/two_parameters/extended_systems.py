@@ -20,7 +20,7 @@ map enter the Newton matrix through JAX alone.
 Of several segments (`problem.segments`) a tangent has to close, $A_i v_i = v_{i+1}$,
 $v_m = \mu v_0$, with $\mu = 1$ at a fold and -1 at a period doubling.  Newton takes
 the smallest singular value of these equations to zero with the second parameter
-(docs/theory/continuation.md, sections 3 and 8); u = (x_0 .. x_{m-1}, p_1, p_2).
+(docs/theory/continuation.md, sections 3 and 7); u = (x_0 .. x_{m-1}, p_1, p_2).
 """
 
 from functools import partial
