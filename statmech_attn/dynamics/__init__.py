@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.along_parameter.basin_variables import (
         basin_variables as basin_variables,
     )
-    from statmech_attn.dynamics.along_parameter.sweeps import (
-        Hysteresis as Hysteresis,
-        hysteresis as hysteresis,
-        intervals as intervals,
-    )
     from statmech_attn.dynamics.along_parameter.trajectories import (
         Trajectories as Trajectories,
         trajectories as trajectories,

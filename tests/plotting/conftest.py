@@ -12,7 +12,7 @@ from statmech_attn.dynamics import (
     UnstableCycles,
     wilson,
 )
-from statmech_attn.dynamics.along_parameter.sweeps import intervals
+from statmech_attn.dynamics.along_parameter.hysteresis import intervals
 from statmech_attn.dynamics.continuation import KINDS
 from statmech_attn.dynamics.diagrams.refinement import Grid
 from statmech_attn.dynamics.exponents.covariant_vectors import ALONG

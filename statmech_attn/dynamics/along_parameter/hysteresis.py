@@ -2,14 +2,14 @@
 
 In a sweep the orbit at every value begins where it ended at the value before; where two
 sweeps differ, the state depends on the history (docs/theory/attractors.md, section 5).
-`dynamics.hysteresis` sweeps a system itself; here scans are compared, by the samples at
-the clock's phase 0 that their files hold.
+Scans are compared by the samples at the clock's phase 0 that their files hold.
 """
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Bool, Float
 
-from statmech_attn.dynamics.along_parameter.sweeps import intervals, sets_differ
+from statmech_attn.dynamics.attractors.basins import CLOSE, SCATTERS
 from statmech_attn.dynamics.attractors.matching import resolution, set_distance
 from statmech_attn.dynamics.motion.phases import PHASES
 from statmech_attn.labels import unit_of, Variable, Variables
@@ -79,7 +79,7 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     Returns:
         Data set over the parameter with the samples of both sweeps and their phases,
         `distance`, in the unit of the samples, and `differ`; and `interval`, the values
-        around every stretch in which they differ, as `dynamics.hysteresis` has them.
+        around every stretch in which they differ, see `intervals`.
 
     Raises:
         ValueError: other files than scans with phases, other systems (of scans from
@@ -217,3 +217,32 @@ def _cloud(scan: xr.Dataset) -> np.ndarray:
 def _scatter(cloud: np.ndarray) -> float:
     half = len(cloud) // 2
     return max(set_distance(cloud[:half], cloud[-half:]), resolution(cloud))
+
+
+def intervals(
+    values: Float[np.ndarray, " n"], differ: Bool[np.ndarray, " n"]
+) -> Float[np.ndarray, "k 4"]:
+    """Where sweeps differ: last value before, first and last in it, first after.
+
+    NaN where the interval reaches the end of the values.
+
+    Args:
+        values: of the parameter, in order.
+        differ: whether the sweeps differ at each value.
+
+    Example:
+        >>> import numpy as np
+        >>> intervals(np.array([0.0, 1, 2, 3]), np.array([False, True, True, False]))
+        array([[0., 1., 2., 3.]])
+    """
+    inside = np.concatenate([[False], differ, [False]]).astype(int)
+    first = np.flatnonzero(np.diff(inside) == 1)
+    last = np.flatnonzero(np.diff(inside) == -1) - 1
+    padded = np.concatenate([[np.nan], values, [np.nan]])
+    rows = [padded[first], padded[first + 1], padded[last + 1], padded[last + 2]]
+    return np.stack(rows, axis=1)
+
+
+def sets_differ(distance, scatter: float, size: float, recurs: bool) -> bool:
+    """Whether two sets of this distance, scatter and size are different attractors."""
+    return bool(distance > (10 * CLOSE * (1 + size) if recurs else SCATTERS * scatter))

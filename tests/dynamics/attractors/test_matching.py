@@ -1,18 +1,15 @@
-"""Which set goes on as which: pitchfork, doubling, fold; sweeps with hysteresis."""
+"""Which set goes on as which: pitchfork, doubling, fold by hand; intervals."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from statmech_attn.dynamics import (
-    hysteresis,
     identities,
     match_by_distance,
     match_by_flow,
-    Search,
     set_distance,
 )
-from statmech_attn.dynamics.along_parameter.sweeps import intervals, sets_differ
+from statmech_attn.dynamics.along_parameter.hysteresis import intervals, sets_differ
 from statmech_attn.dynamics.attractors.basins import most_common
 from statmech_attn.dynamics.attractors.matching import directed_distance, resolution
 
@@ -45,38 +42,6 @@ def test_flow_to_none_of_the_sets_starts_a_new_one():
     assert [x.tolist() for x in identities(parents)] == [[0], [1, 0], [1], []]
 
 
-def test_hysteresis_of_the_cubic_map_ends_at_its_folds():
-    """Two fixed points between r = -2/sqrt(27) and 2/sqrt(27)."""
-    step = lambda x, r: x + 0.1 * (r + x - x**3)
-    values = np.linspace(-0.6, 0.6, 61)
-    found = hysteresis(step, jnp.array(-1.0), values[::-1], search=Search(record=128))
-    fold = 2 / np.sqrt(27)
-    ((before, first, last, after),) = found.interval
-    assert before < -fold < first and last < fold < after
-    np.testing.assert_array_equal(found.values, values)
-    inside = np.abs(values) < fold
-    np.testing.assert_array_equal(found.differ, inside)
-    assert (found.up.points[inside, 0, 0] < 0).all()
-    assert (found.down.points[inside, 0, 0] > 0).all()
-
-
-@pytest.mark.slow
-def test_where_one_attractor_lives_the_sweeps_agree():
-    """The logistic map through its cascade and chaos: no hysteresis."""
-    step = lambda x, r: r * x * (1 - x)
-    values = np.array([2.8, 3.2, 3.5, 3.7, 3.9])
-    found = hysteresis(step, jnp.array(0.4), values, search=Search(20_000, record=512))
-    assert not found.differ.any() and found.interval.shape == (0, 4)
-
-
-def test_a_sweep_goes_on_from_the_last_state_that_did_not_diverge():
-    """x^2 - 1 + r: bounded from r = -1 to 1.25; above it, nothing to follow."""
-    step = lambda x, r: x**2 - 1 + r
-    found = hysteresis(step, jnp.array(0.0), [0.2, 0.9, 1.5], search=Search(record=128))
-    assert np.isnan(found.distance[2]) and not found.differ.any()
-    assert found.down.period[:2].tolist() == found.up.period[:2].tolist() == [2, 1]
-
-
 def test_sets_that_recur_differ_beyond_rounding_others_beyond_their_scatter():
     assert sets_differ(0.1, scatter=0.01, size=1.0, recurs=False)
     assert not sets_differ(0.1, scatter=0.1, size=1.0, recurs=False)
@@ -87,13 +52,3 @@ def test_intervals_at_the_ends_are_open():
     differ = np.array([True, False, True, True])
     expected = [[np.nan, 0, 0, 1], [1, 2, 3, np.nan]]
     np.testing.assert_array_equal(intervals(np.arange(4.0), differ), expected)
-
-
-def test_a_sweep_of_one_value_is_refused():
-    with pytest.raises(ValueError, match=r"at least two, all finite; got \[0\.5\]"):
-        hysteresis(lambda x, r: r * x, jnp.array(1.0), [0.5])
-
-
-def test_a_sweep_over_a_value_that_is_no_number_is_refused():
-    with pytest.raises(ValueError, match="values must be finite; got .*nan"):
-        hysteresis(lambda x, r: r * x, jnp.array(1.0), [0.0, np.nan, 0.5])

@@ -16,7 +16,6 @@ from statmech_attn.dynamics import (
     find_attractors,
     follow_with,
     Follower,
-    hysteresis,
     Search,
     settle,
     System,
@@ -160,14 +159,6 @@ def test_states_of_the_network_are_made_by_vmap(network):
     with pytest.raises(ValueError, match=r"the same clock; got \[0, 1\]"):
         mixed = eqx.tree_at(lambda s: s.clock, starts, np.array([0, 0, 1, 0, 0]))
         settle(dmft.system(net), mixed, at, search=SEARCH)
-
-
-def test_a_sweep_of_a_map_of_several_coordinates_ends_on_the_first_axis():
-    """x' = x + (r + x - x^3)/10 beside y' = y/2: folds at r = 2/sqrt 27 = 0.385."""
-    step = lambda z, r: jnp.stack([z[0] + 0.1 * (r + z[0] - z[0] ** 3), z[1] / 2])
-    found = hysteresis(step, jnp.array([-1.0, 0.5]), np.linspace(-1, 1, 11))
-    assert found.up.state.shape == (11, 2)
-    np.testing.assert_allclose(found.interval, [[-0.4, -0.2, 0.2, 0.4]], atol=1e-12)
 
 
 PLAN = diagrams.Plan(transient=200, steps=500, exponents=0, max_doublings=0)

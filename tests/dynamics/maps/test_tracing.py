@@ -49,7 +49,6 @@ UNTRACED = {
     "find_attractors": lambda r: dynamics.find_attractors(
         logistic, jnp.full(2, 0.3), r
     ),
-    "hysteresis": lambda r: dynamics.hysteresis(logistic, X, jnp.stack([r, r + 0.1])),
     "diagram": lambda r: dynamics.diagram(
         lambda x, p: logistic(x, p["r"]), {"r": jnp.stack([r, r + 0.1])}, X
     ),

@@ -11,7 +11,7 @@ from rich.console import Console
 from statmech_attn import plotting
 from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.dynamics import BasinDiagram, BasinPlan, Search
-from statmech_attn.dynamics.along_parameter.sweeps import intervals
+from statmech_attn.dynamics.along_parameter.hysteresis import intervals
 from statmech_attn.plotting.frame import style
 
 
