@@ -46,7 +46,7 @@ from statmech_attn.dynamics.maps.systems import (
 from statmech_attn.dynamics.maps.tracing import forward_only
 from statmech_attn.dynamics.motion.chaos_tests import main_frequency
 from statmech_attn.labels import STEP, together, Variable, Words
-from statmech_attn.options import Count, MAX_COUNT, Positive, Several, WholeNumber
+from statmech_attn.options import Count, MAX_COUNT, Several, WholeNumber
 from statmech_attn.statistics import rounding
 
 
@@ -105,7 +105,6 @@ def rotation_number(
     *,
     steps: Several,
     transient: WholeNumber = 0,
-    tolerance: Positive = AGREE,
 ) -> Rotation:
     """Rotation number of a lift of a circle map, x in turns.
 
@@ -115,7 +114,6 @@ def rotation_number(
         parameters: numbers or arrays; start and parameters are broadcast together.
         steps: length of the window.
         transient: steps before the window.
-        tolerance: largest error that counts as converged.
 
     Returns:
         `Rotation`: turns per step, with an error.
@@ -133,11 +131,11 @@ def rotation_number(
     x, values = broadcast_parameters(start, parameters)
     check_lift(lift, x, values)
     counts = jnp.asarray(steps), jnp.asarray(transient)
-    return _rotation_number(lift, x, values, *counts, jnp.asarray(tolerance))
+    return _rotation_number(lift, x, values, *counts)
 
 
 @eqx.filter_jit
-def _rotation_number(lift, x, values, steps, transient, tolerance):
+def _rotation_number(lift, x, values, steps, transient):
     turn = lambda _, x: _whole_turns(lift(x, values))[0]
     x = jax.lax.fori_loop(0, transient, turn, _whole_turns(x)[0])
 
@@ -151,7 +149,7 @@ def _rotation_number(lift, x, values, steps, transient, tolerance):
     empty = jnp.zeros((3, *x.shape)), jnp.zeros(3)
     _, sums, weights = jax.lax.fori_loop(0, steps, body, (x, *empty))
     averages = sums / weights.reshape((3,) + (1,) * x.ndim)
-    return _verdict(averages, tolerance, steps, ambiguous=jnp.zeros(x.shape, bool))
+    return _verdict(averages, steps, ambiguous=jnp.zeros(x.shape, bool))
 
 
 @forward_only
@@ -163,7 +161,6 @@ def curve_rotation(
     steps: Annotated[int, Ge(4), Le(MAX_COUNT)],
     transient: WholeNumber = 0,
     every: Count = 1,
-    tolerance: Positive = AGREE,
 ) -> Rotation:
     """Rotation number of an orbit on a closed curve in any state space.
 
@@ -181,7 +178,6 @@ def curve_rotation(
         transient: the same before the window.
         every: applications of the map between two points (the drive period of a driven
             map, or the period of the cycle that the curves surround).
-        tolerance: largest error that counts as converged.
 
     Returns:
         `Rotation`: turns per `every` applications of the map, with an error.
@@ -203,7 +199,7 @@ def curve_rotation(
     observe, step = system.observe, system.at(parameters).step
     require_like(shape_of_step(step, state), state)
     series = _observed(step, state, observe or vector, steps, transient, every)
-    rotation = _curve_rotation(series, jnp.asarray(tolerance), observe is not None)
+    rotation = _curve_rotation(series, observe is not None)
     return replace(rotation, unit=together(every, system.unit))
 
 
@@ -216,19 +212,17 @@ def _observed(step, state, observe, steps, transient, every):
 
 
 @eqx.filter_jit
-def _curve_rotation(series, tolerance, oriented):
+def _curve_rotation(series, oriented):
     """A program of shapes, shared by all maps."""
     if oriented:
-        return series_rotation(series, tolerance=tolerance)
-    result = series_rotation(principal_plane(series), tolerance=tolerance)
+        return series_rotation(series)
+    result = series_rotation(principal_plane(series))
     return eqx.tree_at(
         lambda r: r.number, result, jnp.minimum(result.number, 1 - result.number)
     )
 
 
-def series_rotation(
-    series: Float[Array, "T 2"], *, tolerance: float | Array | np.ndarray = AGREE
-) -> Rotation:
+def series_rotation(series: Float[Array, "T 2"]) -> Rotation:
     """Rotation number in [0, 1) of points that follow one another on a closed curve.
 
     Advances are unwrapped to within half a turn of their circular mean, and the points,
@@ -238,7 +232,6 @@ def series_rotation(
 
     Args:
         series: T points in the plane, in the order of time.
-        tolerance: of the order of points along the curve, in turns.
 
     Returns:
         `Rotation`: turns per sample, with an error.
@@ -262,7 +255,7 @@ def series_rotation(
     far = jnp.max(jnp.abs(advance - averages[0])) > NEAR_HALF
     once = _winds_once(angle, jnp.hypot(x, y), averages[0])
     averages = averages - jnp.floor(averages[0])
-    return _verdict(averages, tolerance, len(advance), ambiguous=far | ~once)
+    return _verdict(averages, len(advance), ambiguous=far | ~once)
 
 
 def frequency_of(
@@ -328,11 +321,11 @@ def check_lift(lift, x, values) -> None:
         )
 
 
-def _verdict(averages, tolerance, steps, *, ambiguous) -> Rotation:
+def _verdict(averages, steps, *, ambiguous) -> Rotation:
     number, first, second = averages
     floor = rounding(jnp.maximum(1.0, jnp.abs(number)), steps)
     error = _error(number, first, second, steps, floor)
-    result = jnp.where(error <= tolerance, CONVERGED, UNSETTLED)
+    result = jnp.where(error <= AGREE, CONVERGED, UNSETTLED)
     result = jnp.where(ambiguous, AMBIGUOUS, result)
     result = jnp.where(jnp.isfinite(number), result, NOT_A_NUMBER)
     return Rotation(number, error, result)

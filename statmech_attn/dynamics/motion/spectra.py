@@ -1,29 +1,28 @@
 r"""Power spectra and autocorrelations (docs/theory/dynamics.md, section 4).
 
-For a series $x_t$, t = 0..T-1, of mean $\bar x$, taken every `spacing` tokens:
+For a series $x_t$, t = 0..T-1, of mean $\bar x$:
 
-    $P(f) = \frac{2 \, \Delta}{\sum_t w_t^2}
-            \left|\sum_t w_t (x_t - \bar x) e^{-2 \pi i f t \Delta}\right|^2$
+    $P(f) = \frac{2}{\sum_t w_t^2}
+            \left|\sum_t w_t (x_t - \bar x) e^{-2 \pi i f t}\right|^2$
     $r(l) = c(l) / c(0), \quad
             c(l) = \frac{1}{T - l} \sum_t (x_t - \bar x)(x_{t+l} - \bar x)$
 
     P   (F, *batch)   one-sided power density, per cycle/token    `power`
-    f   (F,)          0 .. 1/(2 Delta), cycles per token          `frequency`
+    f   (F,)          0 .. 1/2, cycles per token                  `frequency`
     r   (L + 1,)      normalised, unbiased autocorrelation        `autocorrelation`
     w   (T,)          window                                      `window`
-    Delta             tokens between samples                      `spacing`
 
 The factor 2 is absent at f = 0 and at the highest frequency of an even T, which have
 no negative partner.  Everything is linear; figures take the logarithm.
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from scipy import fft, signal
 
-from statmech_attn.options import Count, Positive, WholeNumber
+from statmech_attn.options import WholeNumber
 
 
 ROUNDING = 1e-13  # relative spread below which a series counts as constant
@@ -40,70 +39,46 @@ def power_spectrum(
     series: Float[np.ndarray, "..."],
     *,
     window: str = "boxcar",
-    scaling: Literal["density", "line"] = "density",
-    spacing: Positive = 1.0,
-    segments: Count = 1,
-    axis: int = 0,
 ) -> PowerSpectrum:
-    """One-sided power spectrum, the mean of every segment removed.
+    """One-sided power spectrum of a series without its mean, per cycle/token.
 
     Args:
-        series: time along `axis`, any other axes are a batch.
+        series: time first, any other axes are a batch.
         window: a window of `scipy.signal.get_window`.  "boxcar" keeps the variance
             (the power integrates to it), "hann" keeps lines between bins narrow.
-        scaling: "density" is power per cycle/token; "line" is power, in which a
-            sinusoid of amplitude a stands a^2/2 high.
-        spacing: tokens between samples.
-        segments: average over that many segments, half overlapping, which trades
-            resolution for scatter.
-        axis: of time.
 
     Returns:
-        `PowerSpectrum`: frequencies in cycles per token, and the power at each, along
-        `axis`.
+        `PowerSpectrum`: frequencies in cycles per token, and the power at each.
 
     Raises:
-        ValueError: fewer than two samples in a segment, a value that is not finite,
-            or an unknown window or scaling.
+        ValueError: fewer than two samples, a value that is not finite, or an unknown
+            window.
 
     Example:
         >>> import numpy as np
         >>> t = np.arange(64)
-        >>> spectrum = power_spectrum(np.cos(2 * np.pi * t / 8), scaling="line")
+        >>> spectrum = power_spectrum(np.cos(2 * np.pi * t / 8))
         >>> float(spectrum.frequency[spectrum.power.argmax()])
         0.125
     """
-    series = _checked(series, axis)
-    length = series.shape[axis]
-    if segments < 1 or _segment_length(length, segments) < 2:
-        raise ValueError(
-            f"segments must be at least 1 and leave 2 samples each; got {segments} "
-            f"for {length} samples."
-        )
+    series = _checked(series)
     frequency, power = signal.welch(
-        series,
-        fs=1 / spacing,
-        window=window,
-        nperseg=_segment_length(length, segments),
-        detrend="constant",
-        scaling="spectrum" if scaling == "line" else "density",
-        axis=axis,
+        series, window=window, nperseg=len(series), detrend="constant", axis=0
     )
     return PowerSpectrum(frequency, power)
 
 
 def autocorrelation(
-    series: Float[np.ndarray, "..."], *, max_lag: WholeNumber, axis: int = 0
+    series: Float[np.ndarray, "..."], *, max_lag: WholeNumber
 ) -> Float[np.ndarray, "..."]:
-    """Normalised autocorrelation r(0) = 1 .. r(max_lag) along `axis`.
+    """Normalised autocorrelation r(0) = 1 .. r(max_lag).
 
     The unbiased estimate is noisy, and may exceed one, where few pairs are left: keep
     `max_lag` well below the length.  A constant series has none: NaN at every lag.
 
     Args:
-        series: samples, equally spaced along `axis`.
+        series: samples, time first.
         max_lag: largest lag, in samples.
-        axis: of time.
 
     Raises:
         ValueError: `max_lag` is not in 0..T-1, fewer than two samples, or a value that
@@ -114,7 +89,7 @@ def autocorrelation(
         >>> autocorrelation(np.array([1.0, -1.0] * 8), max_lag=2)
         array([ 1., -1.,  1.])
     """
-    series = np.moveaxis(_checked(series, axis), axis, 0)
+    series = _checked(series)
     length = series.shape[0]
     if not 0 <= max_lag < length:
         raise ValueError(f"max_lag must lie in 0..{length - 1}; got {max_lag}.")
@@ -128,17 +103,12 @@ def autocorrelation(
     spread = np.sqrt(np.mean(centred**2, axis=0))
     varies = spread > ROUNDING * np.abs(series).max(axis=0)
     variance = np.where(varies, covariance[0], np.nan)
-    return np.moveaxis(covariance / variance, 0, axis)
+    return covariance / variance
 
 
-def _segment_length(length: int, segments: int) -> int:
-    """Length of half-overlapping segments that together cover the series."""
-    return 2 * length // (segments + 1)
-
-
-def _checked(series, axis: int) -> Float[np.ndarray, "..."]:
+def _checked(series) -> Float[np.ndarray, "..."]:
     series = np.asarray(series, float)
-    if series.ndim == 0 or series.shape[axis] < 2:
+    if series.ndim == 0 or len(series) < 2:
         raise ValueError(f"series: need at least 2 samples; got shape {series.shape}.")
     if not np.isfinite(series).all():
         raise ValueError("series: every value must be finite.")

@@ -30,7 +30,6 @@ from statmech_attn.labels import Words
 from statmech_attn.options import Count, Gaps, Positive, Several, WholeNumber
 
 
-METHODS = ("rosenstein", "eckmann")
 LONGEST = 8000  # nolds keeps all T^2 distances: 0.5 GB, twice
 CLOSE = 1e-9  # a smaller share of close pairs is none at all, to rounding
 CURVED = 0.25  # change of slope along a fit, relative, that is no straight line
@@ -52,12 +51,6 @@ NOISE = {
 }
 
 
-SPURIOUS = (
-    "more delays than the orbit has dimensions add spurious exponents, multiples of "
-    "the true ones (Sauer, Tempkin & Yorke, Phys. Rev. Lett. 81, 4341, 1998)"
-)
-
-
 class Estimate(NamedTuple):
     """A number from a series, with what it cannot say."""
 
@@ -73,7 +66,6 @@ class Estimate(NamedTuple):
 def largest_exponent(
     series: Annotated[Gaps, "T"],
     *,
-    method: str = "rosenstein",
     embedding: Several = 5,
     lag: Count = 1,
     theiler: WholeNumber = 20,
@@ -82,23 +74,22 @@ def largest_exponent(
 ) -> Estimate:
     """Largest Lyapunov exponent of a series, nats per sample or unit of `spacing`.
 
+    Nearest neighbours are followed for `horizon` samples and a line is fitted to their
+    mean log distance (Rosenstein, Collins & De Luca, Physica D 65, 117, 1993).
     Measurement noise of a thousandth of the series can lower it by a fifth with a
     `change` of no concern.  Where the curve bends by more than a quarter the result is
     "no scaling region".
 
     Args:
         series: one component of the orbit.
-        method: "rosenstein" (Physica D 65, 117, 1993) follows nearest neighbours for
-            `horizon` samples and fits a line to their mean log distance; "eckmann"
-            (Phys. Rev. A 34, 4971, 1986) fits local Jacobians, lag 1 only.
-        embedding: delays m; for "eckmann" the dimension of the Jacobians.
+        embedding: delays m.
         lag: samples between delays.
         theiler: neighbours at most this many samples apart do not count.
         horizon: samples followed, fewer than it takes neighbours to part for good.
         spacing: time between samples.
 
     Raises:
-        ValueError: an unknown method, a count out of range, or too short a series.
+        ValueError: a count out of range, or too short a series.
 
     Example:
         >>> import numpy as np
@@ -108,28 +99,12 @@ def largest_exponent(
         >>> bool(abs(largest.value - np.log(2)) < 0.1)
         True
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     series = _checked(series)
     least = (embedding - 1) * lag + horizon + 2 * theiler + 3 + 2 * embedding
     _long_enough(series, least)
     name, unit = "largest exponent", "nat/sample" if spacing == 1 else "nat/time"
     if code := _unusable(series):
         return _estimate(name, unit, series, result=code)
-    if method == "eckmann":
-        if lag != 1:
-            raise ValueError(f'lag must be 1 for method "eckmann"; got {lag}.')
-        fit = _nolds().lyap_e(
-            series,
-            emb_dim=embedding,
-            matrix_dim=embedding,
-            min_tsep=theiler,
-            tau=spacing,
-        )
-        value, more = float(fit[0]), (SPURIOUS,)
-        if not np.isfinite(value):
-            return _estimate(name, unit, series, result=4, more=more)
-        return _estimate(name, unit, series, value, more=more)
     _, (steps, logs, _) = _nolds().lyap_r(
         series,
         emb_dim=embedding,
@@ -233,7 +208,7 @@ def _estimate(
         value = float(np.polyfit(x, y, 1)[0])
         slope = lambda part: np.polyfit(x[part], y[part], 1)[0]
         change = float(abs(slope(slice(half, None)) - slope(slice(half + 1))))
-    caveats = [f"T = {len(series)} samples", NOISE[name], *more]
+    caveats = [f"T = {len(series)} samples", NOISE[name]]
     if name == "correlation dimension":
         most = 2 * np.log10(len(series))
         caveats.append(f"T samples show no dimension above 2 log10 T = {most:.1f}")

@@ -12,7 +12,6 @@ from statmech_attn import dmft
 from statmech_attn.dynamics.continuation import (
     find_cycle,
     follow_cycle,
-    orbit,
     Problem,
 )
 from statmech_attn.dynamics.exponents.lyapunov import window_weights
@@ -145,24 +144,3 @@ def test_the_cycle_of_44_tokens_is_locked_between_two_folds(published):
     np.testing.assert_allclose(ends[0::2], ends[0], rtol=0, atol=1e-10)
     np.testing.assert_allclose(ends[1::2], ends[1], rtol=0, atol=1e-10)
     assert ends[1] < 1.2645 < ends[0]  # where torus and cycle are known to coexist
-
-
-@pytest.mark.slow
-def test_slope_of_the_stable_orbit_in_beta(published):
-    """By implicit differentiation, against differences of simulated orbits."""
-    net, file = published.net, published.file
-
-    def simulated(beta):
-        params = dmft.parameters(beta, file.gamma, file.epsilon)
-        state = dmft.advance(net, params, dmft.from_checkpoint(net, params, file), 4000)
-        return np.asarray(dmft.strobe_point(net, params, state))
-
-    h = 1e-4
-    difference = (simulated(1.0 + h) - simulated(1.0 - h)) / (2 * h)
-    start = jnp.asarray(simulated(1.0))
-    point = lambda beta: orbit(published.problem, start, beta=beta)
-    slope = jax.jit(jax.jacfwd(point))(1.0)
-    # Central differences err by h^2/6 x''' and by rounding over h.
-    np.testing.assert_allclose(slope, difference, rtol=0, atol=1e-7)
-    energy = jax.jit(jax.grad(lambda beta: jnp.sum(point(beta) ** 2)))
-    assert float(energy(1.0)) == pytest.approx(float(2 * start @ slope), rel=1e-12)

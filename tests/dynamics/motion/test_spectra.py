@@ -20,13 +20,12 @@ def autoregressive(rng, phi: float, shape: tuple[int, ...]):
 
 
 @pytest.mark.parametrize("length", [2, 255, 256])
-@pytest.mark.parametrize("spacing", [1.0, 4.0])
-def test_power_integrates_to_the_variance(rng, length, spacing):
+def test_power_integrates_to_the_variance(rng, length):
     x = rng.normal(3.0, 2.0, size=(length, 3))
-    spectrum = power_spectrum(x, spacing=spacing)
-    integral = spectrum.power.sum(axis=0) / (length * spacing)
+    spectrum = power_spectrum(x)
+    integral = spectrum.power.sum(axis=0) / length
     assert integral == pytest.approx(x.var(axis=0), rel=1e-12)
-    assert spectrum.frequency[-1] <= 0.5 / spacing
+    assert spectrum.frequency[-1] <= 0.5
 
 
 def test_windowed_power_integrates_to_the_windowed_variance(rng):
@@ -41,10 +40,12 @@ def test_windowed_power_integrates_to_the_windowed_variance(rng):
 def test_a_line_stands_half_its_squared_amplitude_high(window):
     t = np.arange(1000)
     x = 5.0 + 0.7 * np.cos(2 * np.pi * 0.123 * t + 0.4)
-    spectrum = power_spectrum(x, window=window, scaling="line")
+    spectrum = power_spectrum(x, window=window)
+    w = signal.get_window(window, 1000)
+    bandwidth = np.sum(w**2) / np.sum(w) ** 2
     peak = spectrum.power.argmax()
     assert spectrum.frequency[peak] == pytest.approx(0.123, abs=1e-12)
-    assert spectrum.power[peak] == pytest.approx(0.7**2 / 2, rel=1e-10)
+    assert spectrum.power[peak] * bandwidth == pytest.approx(0.7**2 / 2, rel=1e-10)
     assert spectrum.power[0] < 1e-4 * spectrum.power[peak]
 
 
@@ -58,9 +59,8 @@ def test_a_line_between_bins_leaks_less_with_a_hann_window():
     assert far(hann) < 1e-10
 
 
-def test_frequency_is_in_cycles_per_token_at_any_spacing():
-    t = np.arange(0, 4000, 4)
-    spectrum = power_spectrum(np.sin(2 * np.pi * 0.025 * t), spacing=4.0)
+def test_frequency_is_in_cycles_per_token():
+    spectrum = power_spectrum(np.sin(2 * np.pi * 0.025 * np.arange(1000)))
     assert spectrum.frequency[spectrum.power.argmax()] == pytest.approx(0.025)
 
 
@@ -78,15 +78,6 @@ def test_spectrum_of_an_autoregression(rng, phi):
     z = (spectrum.power.mean(axis=1) / exact - 1)[inner][::3] * np.sqrt(runs)
     assert np.abs(z).max() < stats.norm.isf(1e-3 / (2 * z.size))
     assert stats.chi2.sf(np.sum(z**2), z.size) > 1e-3
-
-
-def test_segments_cover_the_series_and_keep_the_level(rng):
-    x = rng.normal(size=(4096, 2))
-    one, many = power_spectrum(x), power_spectrum(x, segments=15)
-    assert many.frequency.size == 512 // 2 + 1
-    assert many.power[1:-1].std() < 0.5 * one.power[1:-1].std()
-    # White noise of variance 1 has density 2; 15 half-overlapping segments.
-    assert many.power[2:-2].mean() == pytest.approx(2.0, rel=0.05)
 
 
 @pytest.mark.parametrize("max_lag", [0, 1, 50, 299])
@@ -127,16 +118,6 @@ def test_a_periodic_series_returns_to_one(rng):
     assert np.abs(r[1:7]).max() < 1
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_time_may_be_any_axis_of_a_batch(rng, axis):
-    x = rng.normal(size=(64, 3, 2))
-    moved = np.moveaxis(x, 0, axis)
-    power = power_spectrum(moved, axis=axis).power
-    assert np.array_equal(np.moveaxis(power, axis, 0), power_spectrum(x).power)
-    r = autocorrelation(moved, max_lag=5, axis=axis)
-    assert np.array_equal(np.moveaxis(r, axis, 0), autocorrelation(x, max_lag=5))
-
-
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1e6])
 def test_a_constant_series_has_no_power_and_no_autocorrelation(constant):
     x = np.full(1000, constant)
@@ -148,10 +129,6 @@ def test_a_constant_series_has_no_power_and_no_autocorrelation(constant):
     ("call", "named"),
     [
         (lambda x: power_spectrum(x[:1]), "2 samples"),
-        (lambda x: power_spectrum(x, segments=0), "segments"),
-        (lambda x: power_spectrum(x, segments=20), "segments"),
-        (lambda x: power_spectrum(x, scaling="log"), "scaling"),
-        (lambda x: power_spectrum(x, spacing=0.0), "spacing"),
         (lambda x: power_spectrum(np.append(x, np.nan)), "finite"),
         (lambda x: autocorrelation(x, max_lag=10), "max_lag"),
         (lambda x: autocorrelation(x, max_lag=-1), "max_lag"),

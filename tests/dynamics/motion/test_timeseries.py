@@ -43,26 +43,12 @@ def test_exponents_are_per_token_whatever_the_spacing(logistic):
     one = largest_exponent(logistic, embedding=2, horizon=6)
     four = largest_exponent(logistic, embedding=2, horizon=6, spacing=4.0)
     assert four.value == pytest.approx(one.value / 4, rel=1e-12)
-    eckmann = [
-        largest_exponent(logistic[:200], method="eckmann", embedding=2, spacing=s).value
-        for s in (1.0, 4.0)
-    ]
-    assert eckmann[1] == pytest.approx(eckmann[0] / 4, rel=1e-12)
 
 
-def test_rosenstein_and_eckmann_find_the_exponent_of_henon(henon):
+def test_rosenstein_finds_the_exponent_of_henon(henon):
     """0.41922 (Sprott); neighbours that part by folding bias Rosenstein by -5 %."""
     rosenstein = largest_exponent(henon, embedding=3, horizon=10)
-    eckmann = largest_exponent(henon, method="eckmann", embedding=2)
     assert rosenstein.value == pytest.approx(0.41922, rel=0.08)
-    assert eckmann.value == pytest.approx(0.41922, rel=0.05)
-
-
-def test_delays_beyond_the_dimension_give_spurious_exponents(logistic):
-    """Multiples of the true one: 2 ln 2 from two delays of a map of the interval."""
-    found = largest_exponent(logistic, method="eckmann", embedding=2)
-    assert found.value == pytest.approx(2 * np.log(2), rel=0.02)
-    assert any("spurious" in caveat for caveat in found.caveats)
 
 
 def test_a_torus_has_no_exponent_but_noise_gives_it_one():
@@ -106,9 +92,8 @@ def test_unusable_series_have_a_reason(logistic):
         assert np.isnan(broken.value) and "not finite" in words(broken)
         assert words(broken) in broken.caveats
     cycle = np.tile([0.1, 0.5, 0.9], 200)
-    for method in timeseries.METHODS:
-        found = largest_exponent(cycle, method=method)
-        assert "repeats itself" in words(found) and np.isnan(found.value)
+    found = largest_exponent(cycle)
+    assert "repeats itself" in words(found) and np.isnan(found.value)
     points = correlation_dimension(cycle)
     assert abs(points.value) < 1e-12 and not any("bends" in c for c in points.caveats)
     rare = sample_entropy(np.random.default_rng(0).random(150), tolerance=1e-6)
@@ -121,14 +106,12 @@ def test_unusable_series_have_a_reason(logistic):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x: largest_exponent(x, method="wolf"), "must be one of rosenstein, e"),
         (lambda x: largest_exponent(x, spacing=0.0), "spacing must be above 0"),
         (lambda x: largest_exponent(x, spacing=np.inf), "spacing must be a finite"),
         (lambda x: largest_exponent(x, lag=0), "lag must be at least 1; got 0"),
         (lambda x: largest_exponent(x, horizon=2), "horizon must be at least 3; got 2"),
         (lambda x: largest_exponent(x, embedding=1), "embedding must be at least 2"),
         (lambda x: largest_exponent(x, theiler=-1), "theiler must be at least 0"),
-        (lambda x: largest_exponent(x, method="eckmann", lag=2), "lag must be 1 for"),
         (lambda x: largest_exponent(x[:50]), "at least 65 samples for these delays"),
         (lambda x: sample_entropy(x[:90]), "at least 102 samples"),
         (lambda x: sample_entropy(x, tolerance=0), "tolerance must be above 0; got 0"),
