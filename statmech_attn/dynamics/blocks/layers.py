@@ -26,8 +26,8 @@ from statmech_attn.dynamics.exponents.lyapunov import frame_size
 from statmech_attn.dynamics.maps.orthonormal import safe_log
 from statmech_attn.dynamics.maps.systems import (
     as_system,
+    BatchedResult,
     call,
-    leading_axes,
     of_each,
     require_like,
     shape_of_step,
@@ -99,7 +99,7 @@ def layered(layers: Sequence[Callable[..., Any] | System]) -> System:
     )
 
 
-class DepthExponents(eqx.Module):
+class DepthExponents(BatchedResult):
     """Exponents of all layers of a network over many inputs, in nats per layer.
 
     NaN where rounding hides a direction, or where the state diverged.
@@ -111,8 +111,8 @@ class DepthExponents(eqx.Module):
 
     growth: Float[Array, "inputs layers k *batch"]
     unit: str = eqx.field(static=True, default=LAYER)
-    _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # inputs, layers, k
 
+    own_axes = ("growth", 3)
     _shown = (
         Variable(
             "depth_exponent",
@@ -149,14 +149,6 @@ class DepthExponents(eqx.Module):
         ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
-
-    def __post_init__(self):
-        self._axes = self.growth.shape[:3]
-
-    @property
-    def leading_axes(self) -> int:
-        """Axes of a batch that stand first."""
-        return leading_axes((self.growth, self._axes))
 
     @property
     @of_each

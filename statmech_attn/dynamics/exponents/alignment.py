@@ -34,7 +34,7 @@ from statmech_attn.dynamics.maps.orthonormal import nonzero, safe_log
 from statmech_attn.dynamics.maps.systems import (
     advance,
     as_system,
-    leading_axes,
+    BatchedResult,
     of_each,
     System,
 )
@@ -43,7 +43,7 @@ from statmech_attn.labels import STEP, Variable
 from statmech_attn.options import Count, Several, WholeNumber
 
 
-class Alignment(eqx.Module):
+class Alignment(BatchedResult):
     """ln GALI_j for j = 2..k at sampled times; NaN after the state diverged.
 
     -inf: the map sent a vector to zero, as at a superstable point; NaN: rounding hid
@@ -59,8 +59,8 @@ class Alignment(eqx.Module):
     log_gali: Float[Array, "samples k-1 *batch"]
     every: int = eqx.field(static=True)
     unit: str = eqx.field(static=True, default=STEP)
-    _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # samples, k-1
 
+    own_axes = ("log_gali", 2)
     _shown = (
         Variable(
             "log_gali", "sample order", "ln GALI_j, j = 2, 3, ...", "1", "ln GALI_j"
@@ -84,14 +84,6 @@ class Alignment(eqx.Module):
         ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
-
-    def __post_init__(self):
-        self._axes = self.log_gali.shape[:2]
-
-    @property
-    def leading_axes(self) -> int:
-        """Axes of a batch that stand first."""
-        return leading_axes((self.log_gali, self._axes))
 
     @property
     def time(self) -> Int[Array, " samples"]:

@@ -27,7 +27,7 @@ from statmech_attn.dynamics.maps.orthonormal import safe_log
 from statmech_attn.dynamics.maps.systems import (
     advance,
     as_system,
-    leading_axes,
+    BatchedResult,
     of_each,
     System,
 )
@@ -41,7 +41,7 @@ ALIGN = 64  # windows' worth of steps, at least, that align the frame
 LEAST = 16  # windows that a variance is taken over
 
 
-class FiniteTimeExponents(eqx.Module):
+class FiniteTimeExponents(BatchedResult):
     """Exponents over consecutive windows, in nats per step.
 
     The columns keep the order of the frame: sorting them window by window would bias
@@ -59,8 +59,8 @@ class FiniteTimeExponents(eqx.Module):
     values: Float[Array, "count k *batch"]
     window: int = eqx.field(static=True)
     unit: str = eqx.field(static=True, default=STEP)
-    _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # count, k
 
+    own_axes = ("values", 2)
     _shown = (
         Variable(
             "finite_time_exponent",
@@ -91,14 +91,6 @@ class FiniteTimeExponents(eqx.Module):
         ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
-
-    def __post_init__(self):
-        self._axes = self.values.shape[:2]
-
-    @property
-    def leading_axes(self) -> int:
-        """Axes of a batch that stand first."""
-        return leading_axes((self.values, self._axes))
 
     @property
     @of_each

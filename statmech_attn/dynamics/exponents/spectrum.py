@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from statmech_attn import presentation
 from statmech_attn.batches import add_up
-from statmech_attn.dynamics.maps.systems import leading_axes, of_each
+from statmech_attn.dynamics.maps.systems import BatchedResult, leading_axes, of_each
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.labels import STEP, Variable
 
@@ -57,7 +57,7 @@ def shown_exponents(place: str = "") -> tuple[Variable, ...]:
     )
 
 
-class Spectrum(eqx.Module):
+class Spectrum(BatchedResult):
     """Exponents in nats per step; `k` of them, sorted, largest first.
 
     -inf marks a direction that collapses exactly: the map has too small a rank, or
@@ -99,8 +99,8 @@ class Spectrum(eqx.Module):
     dimension: int | None = eqx.field(static=True, default=None)  # of tangent space
     unit: str = eqx.field(static=True, default=STEP)
     interval: float = eqx.field(static=True, default=1)
-    _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # blocks, k
 
+    own_axes = ("blocks", 2)
     _shown = (
         *shown_exponents(),
         # Many small programs, which no text is worth.
@@ -117,9 +117,6 @@ class Spectrum(eqx.Module):
         ),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
-
-    def __post_init__(self):
-        self._axes = self.blocks.shape[:2]
 
     @property
     def leading_axes(self) -> int:

@@ -17,7 +17,7 @@ import math
 import traceback
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -548,6 +548,25 @@ def leading_axes(*parts: tuple[Array, tuple[int, ...]]) -> int:
         f"result must have axes {shape}, before or after those of a batch; got "
         f"{values.shape}: take properties inside jax.vmap."
     )
+
+
+class BatchedResult(eqx.Module):
+    """A result whose batch, which `jax.vmap` makes, stands before its own axes.
+
+    `own_axes` is the name of an array and how many axes it has of its own.
+    """
+
+    own_axes: ClassVar[tuple[str, int]]
+    _axes: tuple[int, ...] = eqx.field(static=True, init=False)
+
+    def __post_init__(self):
+        name, count = self.own_axes
+        self._axes = getattr(self, name).shape[:count]
+
+    @property
+    def leading_axes(self) -> int:
+        """Axes of a batch that stand first."""
+        return leading_axes((getattr(self, self.own_axes[0]), self._axes))
 
 
 def of_each(method: Callable) -> Callable:
