@@ -6,7 +6,6 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.montecarlo.finite_networks.binomial import binomial as binomial
     from statmech_attn.montecarlo.finite_networks.collapsed import (
         class_counts as class_counts,
     )

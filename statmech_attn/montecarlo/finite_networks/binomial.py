@@ -23,77 +23,18 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
-from statmech_attn.batches import require_double
 from statmech_attn.montecarlo.finite_networks.randomness import (
-    address,
-    seed_words,
     uniform,
     Words,
 )
-from statmech_attn.options import Numbers
 
 
 LIMIT = 2**53  # beyond it not every count is a double
 SMALL_MEAN = 10.0  # BTRS is proven above it
 MAX_ATTEMPTS = 200  # each accepts with probability > 0.6
 MAX_SMALL = 200  # P(k > 200) < 1e-170 for n p < 10
-
-
-def binomial(
-    key: Key[Array, ""], n: Numbers, p: Numbers, shape: tuple[int, ...] | None = None
-):
-    """Draw binomial(n, p) numbers, one for each element of the broadcast shape.
-
-    Args:
-        key: a JAX key.
-        n: counts, whole numbers in 0..2^53.
-        p: probabilities in [0, 1].
-        shape: shape to broadcast `n` and `p` to.
-
-    Returns:
-        Array of the broadcast shape.
-
-    Raises:
-        ValueError: a count that is not whole or too large, or a probability outside.
-
-    Example:
-        >>> import jax
-        >>> float(binomial(jax.random.key(0), 10**12, 1.0))
-        1000000000000.0
-    """
-    require_double()
-    check_counts("n", n)
-    p = jnp.asarray(p, float)
-    if not isinstance(p, Tracer) and not ((p >= 0) & (p <= 1)).all():
-        raise ValueError(
-            f"p must lie in [0, 1]; got {float(p.min()):g} to {float(p.max()):g}."
-        )
-    shape = jnp.broadcast_shapes(np.shape(n), p.shape, shape or ())
-    n = jnp.broadcast_to(jnp.asarray(n, float), shape)
-    lane = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
-    return _any_count(address(seed_words(key), lane), n, p)
-
-
-def check_counts(name: str, n) -> None:
-    """Refuse counts that are not whole numbers in 0..2^53 (traced counts pass)."""
-    if isinstance(n, Tracer):
-        return
-    counts = np.asarray(n)
-    if (
-        counts.dtype == object
-        or not ((counts >= 0) & (counts <= LIMIT) & (counts == np.floor(counts))).all()
-    ):
-        raise ValueError(
-            f"{name}: exact binomial numbers need whole counts in 0..2^53; got {n}."
-        )
-
-
-@jax.jit
-def _any_count(lanes: Words, n, p) -> Float[Array, "*batch"]:
-    return any_count(lanes, n, p)
 
 
 def any_count(lanes: Words, n, p) -> Float[Array, "*batch"]:

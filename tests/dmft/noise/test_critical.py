@@ -12,6 +12,8 @@ from scipy.special import gamma, gammaln, log_ndtr, pbdv
 
 from statmech_attn import dmft, montecarlo
 from statmech_attn.dynamics.continuation import find_cycle, follow_cycle, Problem
+from statmech_attn.montecarlo.finite_networks.binomial import any_count
+from statmech_attn.montecarlo.finite_networks.randomness import address, seed_words
 from statmech_attn.statistics.agreement import threshold
 
 
@@ -405,7 +407,9 @@ def test_a_doubling_is_a_pitchfork_of_the_map_taken_twice():
 def windows_of_spins(net, params, state, counts, key, stride, samples):
     def draw(state, key):
         chance = (1 + dmft.next_means(net, params, state.newest, None)) / 2
-        means = 2 * montecarlo.binomial(key, counts[:, None], chance) / counts[:, None]
+        lanes = address(seed_words(key), jnp.arange(chance.size, dtype=jnp.uint32))
+        lanes = tuple(x.reshape(chance.shape) for x in lanes)
+        means = 2 * any_count(lanes, counts[:, None], chance) / counts[:, None]
         overlaps = dmft.token_overlaps(net, params, means - 1, state.clock)
         return dmft.receive(net, params, state, overlaps)
 
