@@ -360,37 +360,6 @@ def repeated(go_on: Callable, body: Callable, carry):
     return carry
 
 
-def examine(
-    system,
-    state,
-    *,
-    observe,
-    k,
-    per_block,
-    every,
-    tail,
-    drive_period,
-    criteria,
-    spacing=None,
-) -> tuple[PyTree, Spectrum, Evidence, tuple[PyTree, Array]]:
-    """One window and its tail; batched over trailing axes, constant memory.
-
-    Returns the state at the end, the spectrum, the evidence, and the state and the
-    frame where the window ended and the tail began.
-    """
-    middle, frame, sums = measure(system, state, observe, k, per_block, every, spacing)
-    spectrum = lyapunov.summarise(
-        sums,
-        per_block=per_block,
-        every=every,
-        rank=finite_exponents(system, state),
-        dimension=frame.shape[0],
-    )
-    state, series = record(system, middle, observe, tail)
-    witnesses = weigh(spectrum, sums, series, per_block, drive_period, criteria)
-    return state, spectrum, witnesses, (middle, frame)
-
-
 def measure(system, state, observe, k, per_block, every, spacing=None):
     """State, frame and sums at the end of a window."""
     lifted, frame = frames.start_frame(system, state, k)

@@ -1,7 +1,7 @@
 r"""The compiled stages of a diagram: phases, exponents and sections of many points.
 
 Every point goes through the same stages: a transient, a window with tangent frame and
-its tail (`classification.examine`), doubled while undecided, and a recorded stretch
+its tail, doubled while undecided, and a recorded stretch
 for the bifurcation diagram: the values of one displayed coordinate where another is
 near or crosses a value, and those at the clock's phase 0.  No trajectory is stored.
 """
@@ -223,22 +223,10 @@ class Scan:
         step = lambda _, state: system.steps(state, params)
         return jax.lax.fori_loop(0, steps, step, state)
 
-    def _windowed(self, arrays, params, state, per_block, at_cap):
-        system, plan = self._system_of(arrays), self.plan
-        state, spectrum, witnesses, bend = classification.examine(
-            system.beside(params),
-            state,
-            observe=system.seen,
-            k=plan.exponents,
-            per_block=per_block,
-            every=self.every,
-            spacing=self._spacing,
-            tail=self._tail,
-            drive_period=self.drive_period,
-            criteria=plan.criteria,
-        )
-        verdicts = _verdicts(self._reading(), spectrum, witnesses, per_block, at_cap)
-        return state, bend, verdicts
+    def _windowed(self, *arguments):
+        """A window, its tail and the verdicts on them, as one program."""
+        state, bend, *window = self._measured(*arguments)
+        return state, bend, _judged(self._reading(), *window)
 
     def _measured(self, arrays, params, state, per_block, at_cap):
         """What is computed of a window and its tail by steps of the system."""
