@@ -47,17 +47,18 @@ class Memory:
 
 
 class Results:
-    """`work.Results` of the chunks in a store.
-
-    Attributes:
-        empty: see `Work`; fills the rows of points that were not computed.
-    """
+    """`work.Results` of the chunks in a store."""
 
     def __init__(self, store: Store, chunks: Sequence[Chunk], work: Work):
-        self._store, self._chunks, self._empty = store, tuple(chunks), work.empty
+        self._store, self._chunks, self._work = store, tuple(chunks), work
         self._like: dict[str, np.ndarray] = {}
         self._kept: dict[str, np.ndarray] = {}
         self._headers: dict[int, Stored] = {}  # by chunk, without arrays
+
+    def before(self, round: int) -> "Results":
+        """Those of the rounds before one."""
+        chunks = [chunk for chunk in self._chunks if chunk.round < round]
+        return Results(self._store, chunks, self._work)
 
     def column(self, name: str, round: int | None = None) -> np.ndarray:
         if round is None:
@@ -152,7 +153,7 @@ class Results:
         return self._blank(name, chunk.size)
 
     def _blank(self, name: str, count: int) -> np.ndarray:
-        return blank(self.like(name), count, self._empty.get(name, 0))
+        return blank(self.like(name), count, self._work.empty.get(name, 0))
 
     def _codes(self, chunk: Chunk) -> np.ndarray:
         codes = np.full(chunk.size, COMPUTED, np.int8)

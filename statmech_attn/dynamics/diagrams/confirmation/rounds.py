@@ -239,7 +239,7 @@ class ConfirmationRounds(OneRound):
         if self.diagram.again is None:
             return results
         assert self._scanned is not None
-        return FirstRounds(results, self._scanned)
+        return results.before(self._scanned)
 
     def judged(self, results: Results) -> Rows:
         """The rows of the scan, with what their neighbours and a longer look say."""
@@ -403,42 +403,6 @@ def _verdict_of(rows: Rows) -> np.ndarray:
     """Phase, largest exponent and its error of each row, (3, rows)."""
     leading = (rows.column(name)[:, 0] for name in LEADING)
     return np.stack([rows.column("phase").astype(float), *leading])
-
-
-class FirstRounds:
-    """`Results` of the first rounds alone."""
-
-    def __init__(self, results: Results, rounds: int):
-        self._results, self._rounds = results, rounds
-
-    def column(self, name: str, round: int | None = None) -> np.ndarray:
-        if round is not None:
-            return self._results.column(name, round)
-        parts = [self._results.column(name, r) for r in range(self._rounds)]
-        return np.concatenate(parts)
-
-    def rows(self, name: str, round: int, first: int, stop: int) -> np.ndarray:
-        return self._results.rows(name, round, first, stop)
-
-    def blocks(self, name: str) -> Iterator[np.ndarray]:
-        remaining = len(self.column("finite"))
-        for block in self._results.blocks(name):
-            yield block[:remaining]
-            remaining -= len(block)
-            if remaining <= 0:
-                return
-
-    def like(self, name: str) -> np.ndarray:
-        return self._results.like(name)
-
-    def names(self) -> list[str]:
-        return self._results.names()
-
-    def failure(self) -> np.ndarray:
-        return self._results.failure()[: len(self.column("finite"))]
-
-    def reasons(self) -> list[str]:
-        return self._results.reasons()
 
 
 class Judged:
