@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dynamics.attractors import (
         basins as basins,
-        settled_orbits as settled_orbits,
     )
     from statmech_attn.dynamics.attractors.basin_borders import (
         basin_entropy as basin_entropy,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
         Attractors as Attractors,
         distinguish as distinguish,
         find_attractors as find_attractors,
-        most_common as most_common,
         wilson as wilson,
     )
     from statmech_attn.dynamics.attractors.edges import (
@@ -44,23 +42,13 @@ if TYPE_CHECKING:
         EDGE_RESULTS as EDGE_RESULTS,
         track_edge as track_edge,
     )
-    from statmech_attn.dynamics.attractors.matching import (
-        distances as distances,
-        identities as identities,
-        match_by_distance as match_by_distance,
-        match_by_flow as match_by_flow,
-        resolution as resolution,
-        set_distance as set_distance,
-    )
     from statmech_attn.dynamics.attractors.orbit_follower import (
-        Follower as Follower,
         take as take,
     )
     from statmech_attn.dynamics.attractors.plane_basins import (
         PlaneBasins as PlaneBasins,
     )
     from statmech_attn.dynamics.attractors.settled_orbits import (
-        follow_with as follow_with,
         Orbits as Orbits,
         settle as settle,
     )
@@ -124,7 +112,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dynamics.maps.observables import (
         observable_names as observable_names,
-        OBSERVABLES as OBSERVABLES,
     )
     from statmech_attn.dynamics.maps.orbits import orbit as orbit
     from statmech_attn.dynamics.maps.orthonormal import (

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         independent as independent,
     )
     from statmech_attn.dmft.extensive.finite_memory import (
-        MEMORY as MEMORY,
         system as system,
         system_start as system_start,
     )

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
         follow as follow,
         Point as Point,
     )
-    from statmech_attn.dynamics.continuation.augmented_systems import (
-        locate as locate,
-        Located as Located,
-    )
     from statmech_attn.dynamics.continuation.bifurcation_diagram.branches import (
         DiagramBranch as DiagramBranch,
     )
@@ -32,7 +28,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dynamics.continuation.bifurcation_diagram.saved_points import (
         at_point as at_point,
-        Start as Start,
     )
     from statmech_attn.dynamics.continuation.bifurcation_diagram.turns import (
         Turns as Turns,
@@ -48,14 +43,11 @@ if TYPE_CHECKING:
         follow_cycle as follow_cycle,
         Solution as Solution,
     )
-    from statmech_attn.dynamics.continuation.correction import correct as correct
     from statmech_attn.dynamics.continuation.cycles import (
         Cycle as Cycle,
         find_cycle as find_cycle,
-        Logarithms as Logarithms,
     )
     from statmech_attn.dynamics.continuation.normal_forms import (
-        normal_form as normal_form,
         NormalForm as NormalForm,
     )
     from statmech_attn.dynamics.continuation.problem import Problem as Problem

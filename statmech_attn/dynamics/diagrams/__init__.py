@@ -15,9 +15,6 @@ if TYPE_CHECKING:
         on_device as on_device,
         one_axis_of as one_axis_of,
     )
-    from statmech_attn.dynamics.diagrams.confirmation import (
-        doubtful_verdicts as doubtful_verdicts,
-    )
     from statmech_attn.dynamics.diagrams.diagram_variables import (
         INDEX as INDEX,
         VARIABLES as VARIABLES,
@@ -35,10 +32,8 @@ if TYPE_CHECKING:
         read_points as read_points,
     )
     from statmech_attn.dynamics.diagrams.refinement import (
-        Cells as Cells,
         Grid as Grid,
         on_grid as on_grid,
-        refine_axis as refine_axis,
     )
     from statmech_attn.dynamics.diagrams.rows import Diagram as Diagram
     from statmech_attn.dynamics.diagrams.stages.lanes import (
@@ -46,7 +41,6 @@ if TYPE_CHECKING:
         Verdicts as Verdicts,
     )
     from statmech_attn.dynamics.diagrams.stages.outcomes import (
-        Outcome as Outcome,
         run as run,
     )
     from statmech_attn.dynamics.diagrams.stages.stages import (

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from statmech_attn.dynamics import (
+from statmech_attn.dynamics.along_parameter.hysteresis import intervals, sets_differ
+from statmech_attn.dynamics.attractors.basins import most_common
+from statmech_attn.dynamics.attractors.matching import (
+    directed_distance,
     identities,
     match_by_distance,
     match_by_flow,
+    resolution,
     set_distance,
 )
-from statmech_attn.dynamics.along_parameter.hysteresis import intervals, sets_differ
-from statmech_attn.dynamics.attractors.basins import most_common
-from statmech_attn.dynamics.attractors.matching import directed_distance, resolution
 
 
 def test_the_distance_of_shifted_and_nested_sets():

@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn.dynamics.continuation import locate, normal_form, Problem
+from statmech_attn.dynamics.continuation import Problem
+from statmech_attn.dynamics.continuation.augmented_systems import locate
+from statmech_attn.dynamics.continuation.normal_forms import normal_form
 
 
 FOLD, DOUBLING, TORUS = range(3)

@@ -9,18 +9,17 @@ from statmech_attn.dynamics import rotation_number
 from statmech_attn.dynamics.continuation import (
     find_cycle,
     follow_cycle,
-    Located,
-    normal_form,
-    orbit,
     Point,
     Problem,
     Settings,
 )
+from statmech_attn.dynamics.continuation.augmented_systems import Located
 from statmech_attn.dynamics.continuation.multiple_shooting import (
     determinant,
     method_of,
     solve,
 )
+from statmech_attn.dynamics.continuation.normal_forms import normal_form
 from statmech_attn.dynamics.maps.catalogue import delayed_logistic, henon, logistic
 
 
@@ -195,8 +194,6 @@ def test_what_segments_cannot_do_is_refused():
         posed(period=6, segments=4)
     with pytest.raises(ValueError, match="shift must be .* zero of one segment; got 1"):
         posed(period=6, shift=1)
-    with pytest.raises(ValueError, match="problem must have one segment; got 2"):
-        orbit(several, jnp.array([0.5]), r=3.3)
     with pytest.raises(ValueError, match="problem must have one segment; got 2"):
         normal_form(several, 1, Located(np.array([0.5, 0.8, 3.2]), np.pi, 0.0))
     assert several.with_parameters(r=3.3).segments == 2

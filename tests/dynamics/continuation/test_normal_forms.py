@@ -17,11 +17,11 @@ import pytest
 from statmech_attn.dynamics.continuation import (
     find_cycle,
     follow_cycle,
-    normal_form,
     Problem,
     Settings,
 )
 from statmech_attn.dynamics.continuation.augmented_systems import DOUBLING, Located
+from statmech_attn.dynamics.continuation.normal_forms import normal_form
 from statmech_attn.dynamics.exponents.lyapunov import window_weights
 from statmech_attn.dynamics.maps.catalogue import delayed_logistic, henon, logistic
 

@@ -14,12 +14,12 @@ from statmech_attn.dynamics import (
     diagrams,
     escape_times,
     find_attractors,
-    follow_with,
-    Follower,
     Search,
     settle,
     System,
 )
+from statmech_attn.dynamics.attractors.orbit_follower import Follower
+from statmech_attn.dynamics.attractors.settled_orbits import follow_with
 from statmech_attn.dynamics.maps.starts import start_of_each
 from statmech_attn.dynamics.maps.systems import lane_axes
 
