@@ -66,8 +66,12 @@ def _lacking(dataset: xr.Dataset, table: Variables) -> Iterator[str]:
             # Summaries name phases by themselves.
             words = row.flags if name.startswith("phase") else ()
             flags |= {name: len(words)} if words else {}
+    parameters = [row.name for row in table if not row.dims]
     for name, variable in dataset.variables.items():
-        if "flag_meanings" in variable.attrs and not _has_words(
+        axis = variable.dims == (name,) and name not in parameters
+        if variable.dtype.kind not in "biuf" and not axis:  # axes may list names
+            yield f"its variable {name} holds text in place of numbers"
+        elif "flag_meanings" in variable.attrs and not _has_words(
             str(name), variable, flags.get(str(name))
         ):
             yield f"its variable {name} has codes without a meaning"

@@ -25,6 +25,15 @@ def test_codes_without_a_word_are_refused(file):
                 layout.require_layout(changed, file)
 
 
+@pytest.mark.parametrize("name", ["beta", "rotation_number"])
+def test_text_in_place_of_numbers_is_named(name):
+    dataset = storage.read(RESULTS / "pe5_torus-laptop.h5")
+    changed = dataset.assign_coords if name in dataset.coords else dataset.assign
+    words = dataset[name].astype(str)
+    with pytest.raises(ValueError, match=f"{name} holds text in place of numbers"):
+        layout.require_layout(changed({name: words}), "here")
+
+
 def test_minus_one_says_that_nothing_was_computed():
     dataset = storage.read(RESULTS / "one_shot_saddle-0-laptop.h5")
     dataset["result"][..., 0] = -1

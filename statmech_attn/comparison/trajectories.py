@@ -537,6 +537,6 @@ def require_same(
     for key in attributes:
         if theory.attrs[key] != simulation.attrs[key]:
             raise ValueError(
-                f"{key} differs: theory has {theory.attrs[key]!r}, simulation "
-                f"{simulation.attrs[key]!r}."
+                f"{key} differs: theory has {theory.attrs[key]}, simulation "
+                f"{simulation.attrs[key]}."
             )

@@ -17,6 +17,7 @@ from statmech_attn.labels import unit_of
 from statmech_attn.storage.plain import require_plain
 from statmech_attn.storage.schema import (
     PROVENANCE,
+    REQUIRED,
     SCHEMA,
     SCHEMA_VERSION,
     SEAL,
@@ -141,8 +142,7 @@ def require_readable(path: str | Path) -> None:
     """
     with _guarded(path), _open(path, sealed=False) as dataset:
         _texts(dataset.attrs)
-        for name in dataset.variables:
-            _variable_info(name, dataset[name].load().variable)
+        dataset.load()
 
 
 @contextmanager
@@ -247,8 +247,9 @@ def _text_table(attributes: dict[str, Any], name: str) -> dict[str, str]:
 
 
 def _variable_info(name: Hashable, variable: xr.Variable) -> VariableInfo:
-    for missing in {"long_name", "units", "symbol"} - variable.attrs.keys():
-        raise ValueError(f"variable {name} has no attribute {missing}")
+    for label in REQUIRED:
+        if not isinstance(variable.attrs.get(label), str):
+            raise ValueError(f"variable {name} has no attribute {label} that is a text")
     kind = "text" if variable.dtype.kind in "UOT" else variable.dtype.name
     said = (
         variable.attrs["long_name"],
@@ -299,6 +300,7 @@ def _open(path: str | Path, sealed: bool = True) -> xr.Dataset:
         require_plain(file)
     dataset = xr.open_dataset(path, engine="h5netcdf", cache=False)
     for name, variable in dataset.variables.items():
+        _variable_info(name, variable)
         if variable.dtype.kind == "O":  # characters, which xarray makes objects of
             dataset[name] = variable.astype(str)
     return dataset

@@ -296,6 +296,10 @@ def no_unit(file):
     del file["lyapunov"].attrs["units"]
 
 
+def number_as_unit(file):
+    file["lyapunov"].attrs["units"] = 5
+
+
 def no_keys(file):
     del file.attrs["keys"]
 
@@ -309,7 +313,8 @@ def no_name(file):
     (
         (no_values, "settled has no values"),
         (no_name, "variable lyapunov has no attribute long_name"),
-        (no_unit, "variable lyapunov has no attribute units"),
+        (no_unit, "variable lyapunov has no attribute units that is a text"),
+        (number_as_unit, "variable lyapunov has no attribute units that is a text"),
         (no_keys, "its attribute keys is no table"),
     ),
 )
@@ -317,6 +322,8 @@ def test_what_is_missing_is_named(written, change, said):
     changed(written, change)
     resealed(written)
     assert said in message(storage.info, written)
+    if "variable" in said:  # named by every command, as all of them show it
+        assert said in message(storage.read, written)
 
 
 @pytest.mark.parametrize("value", (5, "5", "{", "nan"))
