@@ -25,7 +25,11 @@ from tests.arguments import offers
 
 
 MODULES = (  # on faces, of which users call functions
+    "dynamics.basins",
+    "dynamics.settled_orbits",
     "dynamics.timeseries",
+    "bpkr.attention_weights",
+    "bpkr.permuted_labels",
     "bpkr.pruning",
     "tasks.arrays",
     "tasks.hidden_markov",

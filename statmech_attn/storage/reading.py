@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast, NamedTuple
 
@@ -214,10 +214,10 @@ def info(path: str | Path) -> Info:
 
 def _number(attributes: dict[str, Any], name: str) -> float | None:
     value = attributes.get(name)
-    try:
-        return None if value is None else float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"its attribute {name} is no number") from None
+    with suppress(TypeError, ValueError):
+        if value is None or np.isfinite(number := float(value)):
+            return None if value is None else number
+    raise ValueError(f"its attribute {name} is no number")
 
 
 def _texts(attributes: dict[str, Any]) -> dict[str, str | None]:

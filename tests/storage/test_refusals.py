@@ -334,7 +334,7 @@ def test_attributes_that_are_no_tables_are_named(written, name, value):
     assert f"(its attribute {name} is no table)" in message(storage.info, written)
 
 
-@pytest.mark.parametrize("value", ("soon", np.arange(2)))
+@pytest.mark.parametrize("value", ("soon", np.arange(2), np.nan))
 @pytest.mark.parametrize("name", ("elapsed", "busy"))
 def test_attributes_that_are_no_numbers_are_named(written, name, value):
     changed(written, lambda file: file.attrs.__setitem__(name, value))
