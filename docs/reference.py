@@ -1,7 +1,6 @@
-"""Rewrite the pages that are read from the declarations, one for every kind.
+"""Rewrite the pages that are read from the declarations, between two marks.
 
-Keys of study files are in docs/keys, variables of result files in docs/hdf5.  The pages
-keys.md and hdf5.md list them between two marks, with what several kinds share.
+keys.md has the keys of study files, variables.md the variables of result files.
 """
 
 import collections
@@ -17,13 +16,13 @@ from statmech_attn.studies import reference
 DOCS = Path(__file__).resolve().parent
 BEGIN, END = "<!-- generated: begin -->\n", "<!-- generated: end -->\n"
 KEYS = "| key | type | default | range | unit | |\n" + "| --- " * 6 + "|\n"
-LINKED = 7  # keys that a table has at least to be linked from another page
+LINKED = 7  # keys that a table has at least to be written once for all kinds
 
 
 def keys() -> dict[str, str]:
     """Tables of every key of every kind of study, in Markdown, by kind.
 
-    A table of a study is written once on a page, and a long one on one page only:
+    A table of a study is written once for a kind, and a long one once for all:
     elsewhere a link leads to it.
     """
     whole = reference.schema()
@@ -39,15 +38,18 @@ def keys() -> dict[str, str]:
             page = "" if len(lines) >= LINKED else kind
             place = places.setdefault((page, name, *lines), (kind, title))
             if name and place != (kind, title):
-                file = "" if place[0] == kind else f"{place[0]}.md"
-                anchor = place[1].replace(", ", "-")
-                links.append(f"`[{name}]` of [{place[1]}]({file}#{anchor})")
+                links.append(f"`[{name}]` of {_link(place[1])}")
             else:
                 rows += lines
         also = f"\nAnd the keys {', '.join(links)}.\n" if links else ""
         text = f"## {title}\n\n{study['description']}\n\n{KEYS}{''.join(rows)}{also}"
         pages[kind].append(text)
     return {kind: "\n".join(texts) for kind, texts in pages.items()}
+
+
+def _link(title: str) -> str:
+    """A link to a heading of the same page."""
+    return f"[{title}](#{title.replace(', ', '-')})"
 
 
 def _key(path: str, field: dict[str, Any], required: bool) -> str:
@@ -74,14 +76,14 @@ def _code(value: Any) -> str:
 FOLDED = "<details>\n<summary>Its variables</summary>\n\n"  # of a second table
 VARIABLES = "| variable | dimensions | units | symbol | |\n" + "| --- " * 5 + "|\n"
 COMMON = 3  # kinds whose files have a variable alike that is described for all of them
-SHARED, PLACE = "Of several kinds", "../hdf5.md#of-several-kinds"
+SHARED, PLACE = "Of several kinds", "#of-several-kinds"
 
 
 def variables() -> dict[str, str]:
     """Tables of the variables of every kind of file, in Markdown, by kind.
 
-    What COMMON kinds or more have alike is under "", and named on their pages; so is,
-    below a further table of a kind, what the first has alike.
+    What COMMON kinds or more have alike is under "", and named below their tables; so
+    is, below a further table of a kind, what the first has alike.
     """
     tables, of = {}, collections.defaultdict(set)
     for row in kinds.KINDS:
@@ -111,7 +113,7 @@ def variables() -> dict[str, str]:
             + (f"\n[{SHARED}]({PLACE}): {', '.join(alike)}.\n" if alike else "")
             + ("\n</details>\n" if dimension else "")
         )
-    shared = f"### {SHARED}\n\n{VARIABLES}{''.join(common[x] for x in sorted(common))}"
+    shared = f"## {SHARED}\n\n{VARIABLES}{''.join(common[x] for x in sorted(common))}"
     return {kind: "\n".join(texts) for kind, texts in pages.items()} | {"": shared}
 
 
@@ -162,28 +164,18 @@ def _cell(text: str) -> str:
 
 
 def written() -> dict[str, str]:
-    """What documents should hold, by their path from docs."""
+    """What documents should hold, by their names."""
     result = {}
-    for part, (tables, title) in {
-        "keys": (keys, "Keys of studies of kind"),
-        "hdf5": (variables, "Variables of files of kind"),
-    }.items():
-        pages = tables()
-        shared = pages.pop("", "")
-        for kind, text in pages.items():
-            result[f"{part}/{kind}.md"] = f"# {title} {kind}\n\n{text}"
-        links = "\n".join(f"* [{kind}]({part}/{kind}.md)" for kind in pages)
-        tree = "\n".join(f"{part}/{kind}" for kind in pages)
-        before, _, rest = (DOCS / f"{part}.md").read_text("utf-8").partition(BEGIN)
+    for name, tables in {"keys.md": keys(), "variables.md": variables()}.items():
+        first = [text.partition("\n")[0].removeprefix("## ") for text in tables.values()]
+        links = " · ".join(_link(title) for title in first if title != SHARED)
+        before, _, rest = (DOCS / name).read_text("utf-8").partition(BEGIN)
         _, _, after = rest.partition(END)
-        hidden = f"```{{toctree}}\n:hidden:\n\n{tree}\n```"
-        inner = "\n\n".join(filter(None, (links, hidden, shared.rstrip())))
-        result[f"{part}.md"] = f"{before}{BEGIN}\n{inner}\n\n{END}{after}"
+        inner = "\n\n".join(text.rstrip() for text in (links, *tables.values()))
+        result[name] = f"{before}{BEGIN}\n{inner}\n\n{END}{after}"
     return result
 
 
 if __name__ == "__main__":
     for document, text in written().items():
-        path = DOCS / document
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, "utf-8")
+        (DOCS / document).write_text(text, "utf-8")
