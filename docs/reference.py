@@ -167,7 +167,9 @@ def written() -> dict[str, str]:
     """What documents should hold, by their names."""
     result = {}
     for name, tables in {"keys.md": keys(), "variables.md": variables()}.items():
-        first = [text.partition("\n")[0].removeprefix("## ") for text in tables.values()]
+        first = [
+            text.partition("\n")[0].removeprefix("## ") for text in tables.values()
+        ]
         links = " · ".join(_link(title) for title in first if title != SHARED)
         before, _, rest = (DOCS / name).read_text("utf-8").partition(BEGIN)
         _, _, after = rest.partition(END)

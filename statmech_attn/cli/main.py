@@ -64,7 +64,8 @@ def _say(message: Warning | str, *_: Any, **__: Any) -> None:
 
 app = typer.Typer(
     cls=_Commands,
-    help="Compute the statistical mechanics of attention networks.",
+    help="Compute the statistical mechanics of attention networks.\n\n"
+    "Example: statmech-attn new bifurcation --output study.toml",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -101,23 +102,25 @@ def _main(
     pass
 
 
-for command in (
-    runs.run,
-    runs.status,
-    runs.repair,
-    runs.merge,
-    runs.slurm,
-    results.compare,
-    results.hysteresis,
-    results.grid,
-    results.figure,
-    results.info,
-    results.export,
-    exploring.explore,
-    scoring.score,
-    resources.new,
-    resources.download,
-    resources.schema,
-    resources.validate,
-):
-    app.command(help=_paragraphs(command.__doc__ or ""))(command)
+GROUPS = {
+    "Compute": (
+        resources.new,
+        runs.run,
+        runs.status,
+        runs.merge,
+        runs.repair,
+        runs.slurm,
+    ),
+    "Look at results": (
+        results.info,
+        results.figure,
+        exploring.explore,
+        results.export,
+    ),
+    "Compare": (results.compare, results.hysteresis, scoring.score, resources.validate),
+    "Files": (results.grid, resources.download, resources.schema),
+}
+for group, commands in GROUPS.items():
+    for command in commands:
+        words = _paragraphs(command.__doc__ or "")
+        app.command(help=words, rich_help_panel=group)(command)

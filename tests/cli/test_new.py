@@ -41,8 +41,13 @@ def test_a_template_of_a_block_comes_with_its_weights(call, tmp_path):
 
 
 def test_without_a_kind_all_are_listed(call):
-    lines = call("new").output.splitlines()
+    own, lines = [], call("new").output.splitlines()
+    while "statmech-attn new" in lines[0]:
+        own.append(lines.pop(0).split("new ")[1].split()[0])
+    assert own == ["system", "block", "arrays"]
     assert [line.split(":")[0] for line in lines] == kinds.studied()
+    for name in own:
+        assert call("new", name).stdout.startswith("# ")
 
 
 @pytest.mark.parametrize(

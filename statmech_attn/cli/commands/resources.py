@@ -39,6 +39,13 @@ def download(
             out.say(f"wrote {path}" if new else f"{path}: already there")
 
 
+_OWN = {  # what a first study is about that is none of the network's
+    "your own map or flow": kinds.SYSTEM,
+    "transformer blocks of your own": kinds.BLOCK,
+    "your own data and attention": "arrays",
+}
+
+
 def _kinds(typed: str) -> list[str]:
     return [name for name in kinds.studied() if name.startswith(typed)]
 
@@ -61,18 +68,22 @@ def new(
 ) -> None:
     """Write a commented study file with every key, or list the kinds of studies.
 
-    The name of a task instead of a kind gives the study of its order parameters.  With
-    --output, "arrays", "system" and "block" write an example of the file that they name
-    too.
+    The name of a task instead of a kind gives the study of its order parameters, or of
+    the attractors of a "system" or "block".  With --output, "arrays", "system" and
+    "block" write an example of the file that they name too.
 
     Example: statmech-attn new bifurcation --output study.toml
     """
     if not kind:
+        for what, name in _OWN.items():
+            out.say(f"{what}: statmech-attn new {name} --output study.toml")
         for name, sentence in studies.templates.sentences().items():
             out.say(f"{name}: {sentence}")
         return
     if kind in kinds.TASKS.names():
         kind, task = "order-parameter", kind
+    if kind in (kinds.SYSTEM, kinds.BLOCK):
+        kind, task = "bifurcation", kind
     text = studies.templates.template(kind, task)
     if output is None:
         typer.echo(text, nl=False)
