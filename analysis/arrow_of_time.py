@@ -177,8 +177,8 @@ def turns(model: Model, spins: int, sizes: Sizes):
     tokens = means(sampled.sample.m_o_se)
     wide = lambda x: jnp.repeat(x[..., None], sizes.runs, -1) if x.ndim else x
     state = jax.tree.map(wide, start)
-    read = lambda carry, means: dmft.read_token(net, params, *carry, means)
-    rates = jax.lax.scan(read, (state, dmft.no_past(net, state)), tokens)[1]
+    read = lambda carry, means: dmft.advance_with_entropy(net, params, *carry, means)
+    rates = jax.lax.scan(read, (state, dmft.empty_window(net, state)), tokens)[1]
     rates = rates[net.context :].reshape(sizes.turns, CYCLE, sizes.runs)
     seen = np.asarray(tokens)[: -net.context].reshape(
         *rates.shape[:2], *tokens.shape[1:]

@@ -44,7 +44,7 @@ def main():
     sizes = np.unique(np.linspace(2, options.largest, options.sizes).astype(int))
     sizes = sizes.tolist()
     print(f"{'':<44} {'ms':>9} {'CPU ms':>9}")
-    whole = timed("training set", lambda: problem.among(np.arange(options.largest)))
+    whole = timed("training set", lambda: problem.subset(np.arange(options.largest)))
     for number, P in enumerate(sizes):
         name = f"P = {P}, first solution" + ", compiled" * (number == 0)
         timed(name, lambda P=P: training_sets.truncated(whole, P).solve())

@@ -52,7 +52,7 @@ def published() -> None:
     points(chosen, WIDTHS, TEMPERATURES)
 
 
-def learning(heads) -> bpkr.Learning:
+def learning(heads) -> bpkr.LearningTask:
     """Attentioned inputs of all sets."""
     keys = iter(jax.random.split(jax.random.key(0), 6))
     network = initial(
@@ -80,7 +80,7 @@ def tasks(key, count: int) -> Examples:
     return Examples(x, 2.0 * (first > np.median(first)) - 1)
 
 
-def points(chosen: bpkr.Learning, widths, temperatures) -> None:
+def points(chosen: bpkr.LearningTask, widths, temperatures) -> None:
     """What a study computes at every point: saddle point, accuracies, scores."""
 
     def every():
@@ -96,7 +96,7 @@ def points(chosen: bpkr.Learning, widths, temperatures) -> None:
     timed(f"{len(widths)} x {len(temperatures)} points, {chosen.heads}", every)
 
 
-def posed(chosen: bpkr.Learning) -> bpkr.Problem:
+def posed(chosen: bpkr.LearningTask) -> bpkr.Problem:
     """At any width and temperature."""
     return bpkr.Problem(*chosen.data, heads=chosen.heads, width=1, temperature=1.0)
 

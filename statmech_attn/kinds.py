@@ -62,7 +62,7 @@ class TaskKind(NamedTuple):
     Attributes:
         name: as in `task.name`.
         table: `studies.TaskTable` of the table [task].
-        draw: function of the table that gives a `studies.Learning`.
+        draw: function of the table that gives a `studies.LearningTask`.
         example: function of a folder that writes the files that a template names there,
             and gives the path of the first; nowhere where it names none.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STEP = "step"  # what a step of a system is, where it does not say
 NATS = "nat / token"
-# Words of UDUNITS that units of files may be made of, as CF asks.
+# CodeWords of UDUNITS that units of files may be made of, as CF asks.
 UDUNITS = """
     m s kg g A K mol cd Hz N Pa J W C V F H T Wb lm lx S Bq Gy Sv ohm rad sr
     km cm mm um nm ms us ns min hour h day year kHz MHz GHz kPa kJ kW MW eV keV mV kV
@@ -99,7 +99,7 @@ class Variable(NamedTuple):
     @property
     def meanings(self) -> tuple[str, ...]:
         """Its flags of the characters that CF allows."""
-        return words(self.flags)
+        return cf_words(self.flags)
 
     @property
     def part_of_error(self) -> str:
@@ -279,12 +279,12 @@ class Variables:
         return row._replace(dims=dims, long_name=words, symbol=symbol)
 
 
-class Words(tuple[str, ...]):
-    """Words of the codes 0, 1, ...; an array of codes gives an array of words.
+class CodeWords(tuple[str, ...]):
+    """CodeWords of the codes 0, 1, ...; an array of codes gives an array of words.
 
     Example:
         >>> import numpy as np
-        >>> fruit = Words("apple", "pear")
+        >>> fruit = CodeWords("apple", "pear")
         >>> fruit[1], fruit[np.array([1, 0])].tolist()
         ('pear', ['pear', 'apple'])
     """
@@ -301,11 +301,11 @@ class Words(tuple[str, ...]):
         return np.array(self)[np.asarray(code)]
 
 
-def words(texts: Iterable[str]) -> tuple[str, ...]:
+def cf_words(texts: Iterable[str]) -> tuple[str, ...]:
     """Meanings of codes, of the characters that CF allows.
 
     Example:
-        >>> words(["not finite (yet)"])
+        >>> cf_words(["not finite (yet)"])
         ('not_finite_yet',)
     """
     return tuple(
@@ -324,24 +324,24 @@ def plural(unit: str) -> str:
     return f"{head}s{blank}{rest}" if head.isalpha() else f"times {unit}"
 
 
-def counted(count: int, unit: str) -> str:
+def with_count(count: int, unit: str) -> str:
     """A number of steps in words.
 
     Example:
-        >>> counted(1, "token"), counted(20, "0.05 units of time")
+        >>> with_count(1, "token"), with_count(20, "0.05 units of time")
         ('1 token', '20 times 0.05 units of time')
     """
     return f"{count} {unit if count == 1 else plural(unit)}"
 
 
-def together(times: int, unit: str) -> str:
+def step_unit(times: int, unit: str) -> str:
     """What so many steps are that are taken as one.
 
     Example:
-        >>> together(1, "token"), together(4, "token")
+        >>> step_unit(1, "token"), step_unit(4, "token")
         ('token', '4 tokens')
     """
-    return unit if times == 1 else counted(times, unit)
+    return unit if times == 1 else with_count(times, unit)
 
 
 def unit_of(attributes: Mapping[Any, Any]) -> str:

@@ -79,14 +79,14 @@ def declared(choices: type[Options]) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(choices)}
 
 
-class Said(NamedTuple):
+class OptionText(NamedTuple):
     """What a docstring says of an option or key."""
 
     sentence: str
     unit: str
 
 
-def said(choices: type) -> dict[str, Said]:
+def option_texts(choices: type) -> dict[str, OptionText]:
     """What the docstrings of a class, and of those that it extends, say of its options.
 
     An entry of the section "Attributes" is `name (unit): sentence`.
@@ -102,7 +102,7 @@ def said(choices: type) -> dict[str, Said]:
             elif name:
                 entries[name][1] += f" {line.strip()}"
     return {
-        name: Said(text[0].upper() + text[1:], unit)
+        name: OptionText(text[0].upper() + text[1:], unit)
         for name, (unit, text) in entries.items()
     }
 

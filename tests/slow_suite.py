@@ -58,7 +58,7 @@ EXAMPLES = {
     "statmech_attn.dynamics.exponents.of_flows.flow_spectrum",
     "statmech_attn.dynamics.exponents.of_flows.per_unit_time",
     "statmech_attn.dynamics.motion.classification.Classification.explain",
-    "statmech_attn.dynamics.motion.phases.as_in_paper",
+    "statmech_attn.dynamics.motion.phases.paper_phase",
     "statmech_attn.dynamics.motion.classification.classify",
     "statmech_attn.dynamics.motion.rotation.series_rotation",
     "statmech_attn.montecarlo.finite_networks.dataset.monte_carlo_dataset",

@@ -17,10 +17,10 @@ from statmech_attn.options import (
     Count,
     declared,
     Fraction,
+    option_texts,
     Options,
     Positive,
     require_least,
-    said,
 )
 from statmech_attn.studies import tables
 from statmech_attn.tasks.options import Setting, Task
@@ -93,8 +93,8 @@ def test_a_table_has_the_options_with_their_units_sentences_and_defaults():
         """[run] of a walk."""
 
     assert dict(Run()) == {"steps": 10, "size": 2.0, "seed": None}
-    assert said(Run)["steps"] == ("Of the walk.", "token")
-    assert said(Run)["size"] == ("Of a step; in metres.", "")
+    assert option_texts(Run)["steps"] == ("Of the walk.", "token")
+    assert option_texts(Run)["size"] == ("Of a step; in metres.", "")
     run = Run.model_validate({"steps": 20})
     assert tables.chosen(Walk, run, seed=5) == Walk(20, 2.0, seed=5)
     for bad in ({"steps": 0}, {"size": -1.0}, {"law": "gauss"}):
@@ -104,7 +104,7 @@ def test_a_table_has_the_options_with_their_units_sentences_and_defaults():
 
 @pytest.mark.parametrize("choices", EVERY, ids=lambda choices: choices.__name__)
 def test_every_option_has_a_sentence(choices):
-    assert declared(choices).keys() == said(choices).keys()
+    assert declared(choices).keys() == option_texts(choices).keys()
 
 
 def test_options_are_declared_without_what_is_slow_to_import():

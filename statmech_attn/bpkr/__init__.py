@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     )
     from statmech_attn.bpkr.grids.examples import (
         Attended as Attended,
-        Learning as Learning,
+        LearningTask as LearningTask,
         VALIDATION as VALIDATION,
     )
     from statmech_attn.bpkr.grids.learning_curves import (

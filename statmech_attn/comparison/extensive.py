@@ -44,7 +44,7 @@ from statmech_attn.statistics import (
 SAME = ("network", "ensemble", "start", "context")
 GROUP = "overlaps"  # name of what is summed over these; others are summed alone
 SPREAD = 0.1  # of overlaps, which lie in [-1, 1]
-FREE = 1e-9  # spread of what does not vary, as it is rounded
+ROUNDED_SPREAD = 1e-9  # spread of what does not vary, as it is rounded
 _POINT = "observable"
 VARIABLES = Variables(
     Variable(
@@ -178,7 +178,7 @@ def _point(
     difference, sampled, spread = map(flat, (difference, sampled, spread))
     predicted = np.broadcast_to(flat(predicted), sampled.shape)  # shared by all N
     error = np.hypot(sampled, predicted)
-    varies = sampled > FREE
+    varies = sampled > ROUNDED_SPREAD
     z = np.where(varies, in_standard_errors(difference, error), np.nan)
     limit, of_limit, _ = limit_difference(n_spins, difference, sampled, varies)
     limit_error = np.hypot(of_limit, predicted[0])
@@ -197,7 +197,7 @@ def _point(
         rare = 0.0
         if f"{name}_samples" in simulation and samples > 2:
             by_sample = flat(read(simulation, f"{name}_samples", "n_spins", "sample"))
-            rare = log_spread_error(by_sample, varies, FREE)
+            rare = log_spread_error(by_sample, varies, ROUNDED_SPREAD)
         slope = spread_slope(n_spins, spread, varies, samples, last, rare)
         contents["spread_slope"], contents["spread_slope_stderr"] = (
             (over, part) for part in slope
@@ -292,7 +292,7 @@ def _summed(theory, simulation, names, steps: int, sizes) -> Deviations | None:
     finite = np.isfinite(deviations)
     known = np.where(finite, deviations, 0.0)  # `used` leaves out the others
     samples = (np.where(largest, factor, 0.0)[:, None] * known).sum(0)
-    used = (count > 0) & finite.all((0, 1)) & (samples.std(0) > FREE)
+    used = (count > 0) & finite.all((0, 1)) & (samples.std(0) > ROUNDED_SPREAD)
     lengths = used.sum(1)
     ends = np.cumsum(lengths)
     series = [slice(a, b) for a, b in zip(ends - lengths, ends) if b > a]

@@ -69,13 +69,13 @@ if TYPE_CHECKING:
         SCORE_LIMIT as SCORE_LIMIT,
     )
     from statmech_attn.dmft.noise.irreversibility import (
+        advance_with_entropy as advance_with_entropy,
+        empty_window as empty_window,
         entropy_production as entropy_production,
         ENTROPY_UNIT as ENTROPY_UNIT,
         EntropyProduction as EntropyProduction,
-        no_past as no_past,
-        Past as Past,
         PRODUCTION as PRODUCTION,
-        read_token as read_token,
+        ReversalWindow as ReversalWindow,
     )
     from statmech_attn.dmft.noise.response import (
         Response as Response,

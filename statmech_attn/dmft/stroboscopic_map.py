@@ -28,7 +28,7 @@ from statmech_attn.dmft.network import (
 )
 from statmech_attn.dmft.patterns import KINDS
 from statmech_attn.dynamics import System
-from statmech_attn.labels import together
+from statmech_attn.labels import step_unit
 from statmech_attn.options import Share
 
 
@@ -83,7 +83,7 @@ def strobe(net: Network, epsilon: Share) -> System:
         ('4 tokens', 'token')
     """
     tokens = clock_period(net, epsilon)
-    return System(StroboscopicMap(net, tokens), unit=together(tokens, "token"))
+    return System(StroboscopicMap(net, tokens), unit=step_unit(tokens, "token"))
 
 
 def strobe_point(net: Network, params: Parameters, state: State) -> Float[Array, " MC"]:

@@ -145,8 +145,8 @@ if TYPE_CHECKING:
         classify as classify,
     )
     from statmech_attn.dynamics.motion.phases import (
-        as_in_paper as as_in_paper,
         Evidence as Evidence,
+        paper_phase as paper_phase,
         PHASES as PHASES,
         REASONS as REASONS,
     )

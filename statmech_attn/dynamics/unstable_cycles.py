@@ -47,7 +47,7 @@ from statmech_attn.dynamics.maps.orbit_equations import (
 from statmech_attn.dynamics.maps.orbits import orbit
 from statmech_attn.dynamics.maps.systems import as_system, System, TangentSystem
 from statmech_attn.dynamics.maps.tracing import untraced
-from statmech_attn.labels import STEP, Variable, Variables, Words
+from statmech_attn.labels import CodeWords, STEP, Variable, Variables
 from statmech_attn.options import Count, WholeNumber
 
 
@@ -62,16 +62,16 @@ LONGEST = 0.3  # step of Newton's method, of the attractor's size
 CLOSED = 1e-10  # last correction, of the attractor's size: Newton's squares it
 SAME = 1e-7  # distance of two orbits that are one, and of a point that has returned
 ALIGNED = 64  # steps that turn a frame before it is read, at least
-PATIENCE = 4  # further ones in which it gains a factor of two
+ROUNDS_TO_HALVE = 4  # further ones in which it gains a factor of two
 
-CYCLE_RESULTS = Words(
+CYCLE_RESULTS = CodeWords(
     "a cycle of this period",
     "a cycle of a part of the period",
     "not converged",
     "the orbit became infinite or not a number",
 )
 CYCLE, SHORTER, NOT_CONVERGED, NOT_FINITE = range(len(CYCLE_RESULTS))
-COMPLETENESS = Words(
+COMPLETENESS = CodeWords(
     "nothing shows that a cycle is missing", "may be incomplete", "not known"
 )
 NONE_MISSING, INCOMPLETE, NOT_KNOWN = range(len(COMPLETENESS))
@@ -519,7 +519,7 @@ class _Search:
             length,
             k,
             rank=finite_exponents(self.map, self.state),
-            patience=PATIENCE,
+            patience=ROUNDS_TO_HALVE,
         )
         return spectrum.exponents.T, spectrum.stderr.T, signs[:k].T
 

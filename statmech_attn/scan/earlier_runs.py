@@ -17,7 +17,7 @@ from statmech_attn.scan.chunks.work import Pilot, Work
 FOLDER = "times"  # below the store of JAX
 
 
-class Earlier(NamedTuple):
+class Timings(NamedTuple):
     """What is known from earlier runs.
 
     Attributes:
@@ -36,15 +36,15 @@ class Place(NamedTuple):
 
     parts: tuple[str, ...]
 
-    def read(self) -> Earlier | None:
+    def read(self) -> Timings | None:
         """What is known; None before the first run, and where an entry is damaged."""
         content = kept_files.read(FOLDER, self.parts)
         if content is None:
             return None
         pilot, *rest = json.loads(content)
-        return Earlier(pilot and Pilot(*pilot), *rest)
+        return Timings(pilot and Pilot(*pilot), *rest)
 
-    def write(self, earlier: Earlier) -> None:
+    def write(self, earlier: Timings) -> None:
         """Keep what a run found out."""
         kept_files.write(FOLDER, self.parts, json.dumps(earlier).encode())
 

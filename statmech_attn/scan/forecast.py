@@ -7,11 +7,11 @@ from typing import NamedTuple
 import psutil
 
 from statmech_attn.batches import available_memory
-from statmech_attn.labels import counted
+from statmech_attn.labels import with_count
 from statmech_attn.reporting import duration, size
 from statmech_attn.scan.chunks.results import first_round
 from statmech_attn.scan.chunks.work import Pilot, Work
-from statmech_attn.scan.earlier_runs import Earlier, Place
+from statmech_attn.scan.earlier_runs import Place, Timings
 from statmech_attn.scan.engines.engine import Engine
 
 
@@ -37,7 +37,7 @@ class Forecast(NamedTuple):
     workers: int
     pilot: Pilot | None
     memory: int
-    earlier: Earlier | None = None
+    earlier: Timings | None = None
 
     @property
     def most(self) -> int:
@@ -86,8 +86,8 @@ class Forecast(NamedTuple):
             about = f"about {self.expected}, " if self.expected > self.points else ""
             more = f" (refined to {about}at most {self.most})"
         line = (
-            f"{self.points} points{more} in {counted(chunks, 'chunk')} of "
-            f"{self.points_per_chunk}, by {counted(self.workers, 'worker')}"
+            f"{self.points} points{more} in {with_count(chunks, 'chunk')} of "
+            f"{self.points_per_chunk}, by {with_count(self.workers, 'worker')}"
         )
         if self.seconds is None:
             return line
@@ -142,7 +142,7 @@ def forecast(
     if earlier:
         memory = max(memory, earlier.memory)
     elif place:
-        place.write(Earlier(pilot, memory))
+        place.write(Timings(pilot, memory))
     return Forecast(points, points_per_chunk, workers, pilot, memory, earlier)
 
 

@@ -6,7 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.bpkr import Learning as Learning
+    from statmech_attn.bpkr import LearningTask as LearningTask
     from statmech_attn.options import (
         Count as Count,
         Positive as Positive,

@@ -27,7 +27,7 @@ from pydantic import (
     Tag,
 )
 
-from statmech_attn.options import declared, Options, said, Seed, WholeNumber
+from statmech_attn.options import declared, option_texts, Options, Seed, WholeNumber
 from statmech_attn.studies.files import digests
 
 
@@ -59,7 +59,7 @@ def of(
     `optional` each may be left out, and is None then; `examples` are values for
     templates of studies.
     """
-    kinds, sentences = declared(choices), said(choices)
+    kinds, sentences = declared(choices), option_texts(choices)
     values = {field.name: field.default for field in fields(choices)} | defaults
     keys: dict[str, Any] = {}
     entries = []

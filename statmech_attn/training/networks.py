@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import Learning, quantities, TaskPoints
-from statmech_attn.labels import Variable, Variables, words
+from statmech_attn.bpkr import LearningTask, quantities, TaskPoints
+from statmech_attn.labels import cf_words, Variable, Variables
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.scan import Arrays, lacking, Pilot, Tick
 from statmech_attn.training.descent import block_store, Trained, Trainer
@@ -27,7 +27,7 @@ RESULT = Variable(
     "1",
     "result",
     group="",
-    flags=words(RESULTS),
+    flags=cf_words(RESULTS),
     note="-1: not run; NaN in what follows from the weights where it diverged",
 )
 STEPS = Variable(
@@ -103,7 +103,7 @@ class TrainedNetworks(TaskPoints):
         >>> xi = jax.random.normal(jax.random.key(0), (30, 3, 1))
         >>> train, test = zip(*[(x[:20], x[20:]) for x in (xi, xi[:, 0, 0])])
         >>> points = TrainedNetworks(
-        ...     jax.random.key(1), bpkr.Learning(*train, *test, (1,)),
+        ...     jax.random.key(1), bpkr.LearningTask(*train, *test, (1,)),
         ...     bpkr.Grid([9, 30], 0.1), Descent(learning_rate=0.01, steps=100))
         >>> points.shape
         (2, 1, 1)
@@ -117,7 +117,7 @@ class TrainedNetworks(TaskPoints):
     def __init__(
         self,
         key: Key[Array, ""],
-        task: Learning,
+        task: LearningTask,
         grid: bpkr.Grid,
         descent: Descent,
         *,

@@ -91,7 +91,7 @@ def images(seed):
 def task(sign=1.0):
     xi = np.random.default_rng(0).normal(size=(30, 1, 1))
     parts = jax.device_put([xi[:20], sign * xi[:20, 0, 0], xi[20:], xi[20:, 0, 0]])
-    return bpkr.Learning(*parts, heads=(1,))
+    return bpkr.LearningTask(*parts, heads=(1,))
 
 
 def of_row(params, *_):

@@ -23,7 +23,7 @@ def task():
     """Of one feature and one path, as in many tests, with which programs are shared."""
     xi = np.random.default_rng(0).normal(size=(30, 1, 1))
     parts = jax.device_put([xi[:20], xi[:20, 0, 0], xi[20:], xi[20:, 0, 0]])
-    return bpkr.Learning(*parts, heads=(1,))
+    return bpkr.LearningTask(*parts, heads=(1,))
 
 
 GRIDS = {

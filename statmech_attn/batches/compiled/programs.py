@@ -116,7 +116,7 @@ def _on_parts(function: Callable, examples: tuple, places: tuple) -> Callable:
     )
 
 
-class InTurn:
+class TwoPrograms:
     """A program of batches of some width, and what XLA makes of its last results.
 
     `passed` results of the first program are passed on as they are; `n_bytes` and
@@ -188,7 +188,7 @@ def _natively(
     shared: int,
     passed: int,
     origin: Origin | None,
-) -> Callable[[int], InTurn]:
+) -> Callable[[int], TwoPrograms]:
     """How a width is compiled: its native program is that of every width."""
     require_native()
     from statmech_attn.native import Native, Unsupported
@@ -201,28 +201,28 @@ def _natively(
     except Unsupported as error:
         raise Unsuited(str(error)) from None
 
-    def compile(lanes: int) -> InTurn:
+    def compile(lanes: int) -> TwoPrograms:
         if function is None:
-            return InTurn(program, None, passed, program.bytes(lanes))
+            return TwoPrograms(program, None, passed, program.bytes(lanes))
         rest = Compiled(function, *program.results(lanes)[passed:], origin=origin)
-        return InTurn(program, rest, passed, program.bytes(lanes))
+        return TwoPrograms(program, rest, passed, program.bytes(lanes))
 
     return compile
 
 
 def _in_turn(
     first: Callable, examples: tuple, function: Callable, passed: int, how: dict
-) -> InTurn:
+) -> TwoPrograms:
     program = Compiled(first, *examples, **how)
     results = jax.tree.map(_shape, jax.eval_shape(first, *examples)[passed:])
     rest = Compiled(function, *results, origin=how["origin"])
-    return InTurn(program, rest, passed, program.bytes, program.seconds)
+    return TwoPrograms(program, rest, passed, program.bytes, program.seconds)
 
 
 class _Program:
     """The program of one width, compiled once, whichever thread asks first."""
 
-    def __init__(self, compile: Callable[[], Compiled | InTurn]):
+    def __init__(self, compile: Callable[[], Compiled | TwoPrograms]):
         self._compile = compile
 
     @property
@@ -230,7 +230,7 @@ class _Program:
         return "compiled" in vars(self)
 
     @once
-    def compiled(self) -> Compiled | InTurn:
+    def compiled(self) -> Compiled | TwoPrograms:
         return self._compile()
 
 
@@ -325,7 +325,7 @@ class Stage:
     def __call__(self, lanes: int, *args: Any) -> Any:
         return self.program(lanes)(*args)
 
-    def program(self, lanes: int) -> Compiled | InTurn:
+    def program(self, lanes: int) -> Compiled | TwoPrograms:
         """What computes batches of this width: compiled when first asked for.
 
         Args:

@@ -1,9 +1,9 @@
 r"""The temperature of each width, chosen by accuracy, and accuracies with their errors.
 
-Examples say by which of their test sets (`Learning.choices`).  Two choices stand side
-by side: by the accuracy on a validation set, which no other test example enters, where
-there is one, and the published one, by the accuracy on the very examples that are then
-reported.  Among equals the lowest temperature is taken.
+Examples say by which of their test sets (`LearningTask.choices`).  Two choices stand
+side by side: by the accuracy on a validation set, which no other test example enters,
+where there is one, and the published one, by the accuracy on the very examples that are
+then reported.  Among equals the lowest temperature is taken.
 A choice at an end of its grid says so, since a better one may lie beyond.
 
     right                  (width, temperature, test_set, answer)   1 or 0, and NaN

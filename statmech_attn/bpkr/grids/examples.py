@@ -16,7 +16,7 @@ Attended = tuple[Float[Array, "Q N_0 Pi"], Float[Array, " Q"]]
 VALIDATION = "validation"  # name of the test set of one's own data that chooses
 
 
-class Learning(NamedTuple):
+class LearningTask(NamedTuple):
     """Attentioned inputs and labels of the training and the test set.
 
     Where a task has several test sets, `sets` has them by name, the test set first, and
@@ -85,7 +85,7 @@ class Learning(NamedTuple):
         """Number of examples of every test set."""
         return [len(y) for _, y in self.tests]
 
-    def of_paths(self, chosen) -> "Learning":
+    def of_paths(self, chosen) -> "LearningTask":
         """The same examples as some of the paths attend them.
 
         For a network of these paths with as many heads in one layer: of those that

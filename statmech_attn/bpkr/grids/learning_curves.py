@@ -288,7 +288,7 @@ class LearningCurves(LearningPoints):
         problem = self._whole(training_set).at(**self.of_grid(number))
         problem, xi_test = truncated(problem, size), self.xi_test
         if isinstance(xi_test, Kernels):
-            xi_test = xi_test.among(self.chosen[training_set])
+            xi_test = xi_test.subset(self.chosen[training_set])
         theory = estimated(
             problem, size, xi_test, self.Y_test, corrections=self.corrections
         )
@@ -313,7 +313,7 @@ class LearningCurves(LearningPoints):
     def _whole(self, training_set: int) -> Problem:
         """All examples of a training set; that of the last point is kept."""
         if self._last is None or self._last[0] != training_set:
-            chosen = self.problem.among(self.chosen[training_set])
+            chosen = self.problem.subset(self.chosen[training_set])
             self._last = training_set, chosen
         return self._last[1]
 
@@ -352,7 +352,7 @@ def _by_exact_law(
 ) -> Measured:
     """The mean of f under the exact law, of as many draws for each of four chains."""
     if isinstance(xi_test, Kernels):
-        xi_test = xi_test.among(np.arange(len(problem.Y)))
+        xi_test = xi_test.subset(np.arange(len(problem.Y)))
     f = problem.posterior(key, draws=draws).predict(xi_test)
     return measured(f.mean, f.variance, Y_test, f.mean_stderr)
 
@@ -372,7 +372,7 @@ def estimated(
     """What the theory says of a problem of `truncated` on a test set."""
     pads = (len(problem.Y) - size) * problem.outputs
     if isinstance(xi_test, Kernels):
-        xi_test = xi_test.among(np.arange(len(problem.Y)))
+        xi_test = xi_test.subset(np.arange(len(problem.Y)))
     log_T = float(jnp.log(problem.temperature))
     limit = problem.gaussian_process().predict(xi_test)
     by_estimate = {"gp": measured(limit.mean, limit.variance, Y_test)}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statmech_attn.bpkr.attention.attention import head_names, path_names
-from statmech_attn.bpkr.grids.examples import Learning
+from statmech_attn.bpkr.grids.examples import LearningTask
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.theory.predictor import head_floors, Theory
 from statmech_attn.scan import Contents, Points
@@ -154,7 +154,7 @@ class TaskPoints(LearningPoints):
 
     def __init__(
         self,
-        task: Learning,
+        task: LearningTask,
         grid: Grid,
         *,
         variances: Sequence[float] | None = None,

@@ -25,7 +25,7 @@ from statmech_attn import extras
 from statmech_attn.batches import rng
 from statmech_attn.bpkr.attention.attention import head_names, path_names
 from statmech_attn.bpkr.attention.networks import order_parameters, Weights
-from statmech_attn.bpkr.grids.examples import Learning
+from statmech_attn.bpkr.grids.examples import LearningTask
 from statmech_attn.bpkr.heads import pruning
 from statmech_attn.bpkr.posed import newton, prior
 from statmech_attn.bpkr.posed.quantities import ACCURACY_SETS, HEAD, RESTART, TEST_SET
@@ -113,7 +113,7 @@ class Network(NamedTuple):
 
 def prune_networks(
     key: Key[Array, ""],
-    task: Learning | Callable[[int], Learning],
+    task: LearningTask | Callable[[int], LearningTask],
     weights: Sequence[Weights] | None = None,
     *,
     width: float,
@@ -147,12 +147,12 @@ def prune_networks(
 
     Example:
         >>> import jax
-        >>> from statmech_attn.bpkr import draw_weights, Learning
+        >>> from statmech_attn.bpkr import draw_weights, LearningTask
         >>> jax.config.update("jax_enable_x64", True)
         >>> keys = jax.random.split(jax.random.key(0), 3)
         >>> xi = jax.random.normal(keys[0], (30, 3, 4))
         >>> train, test = zip(*[(x[:20], x[20:]) for x in (xi, xi[:, 0, 1])])
-        >>> task = Learning(*train, *test, heads=(2, 2))
+        >>> task = LearningTask(*train, *test, heads=(2, 2))
         >>> networks = [draw_weights(k, n_inputs=3, heads=(2, 2), width=9)
         ...             for k in keys[1:]]
         >>> pruned = prune_networks(keys[0], task, networks, width=9, temperature=0.1)
@@ -162,7 +162,7 @@ def prune_networks(
     heads, skip = _heads(task, weights)
     branches, paths = prior.branches(heads, skip), path_names(heads, skip)
     names = head_names(heads, skip)
-    if isinstance(task, Learning):
+    if isinstance(task, LearningTask):
         sets, names = list(task.sets) or sets, list(task.names) or names
         about = {"task": task.described, **about}
     if exact is not None:
@@ -194,13 +194,13 @@ def _row(
     _: Mapping[str, Any],
     number: int,
     key: Key[Array, ""],
-    task: Learning | Callable[[int], Learning],
+    task: LearningTask | Callable[[int], LearningTask],
     weights: Sequence[Weights] | None,
     posed: Mapping[str, float],
     random_orders: int,
     exact: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    task = task if isinstance(task, Learning) else task(number)
+    task = task if isinstance(task, LearningTask) else task(number)
     of_purpose = lambda purpose: rng.key_for(key, purpose, number)
     problem = task.posed(**posed)
     saddle = problem.solve()
@@ -230,7 +230,7 @@ def _row(
     return row | {"pruning_score": scores, "head_score_floor": floors}
 
 
-def _network(weights: Weights | None, task: Learning, saddle: Solution) -> Network:
+def _network(weights: Weights | None, task: LearningTask, saddle: Solution) -> Network:
     """What is pruned of a point; `ValueError` without a saddle point for a mean."""
     if weights is None:
         theory = saddle.problem.theory(saddle)
@@ -291,7 +291,7 @@ def check_exact_law(width: float, temperature: float, heads: Sequence[int]) -> N
 
 def _heads(task, weights: Sequence[Weights] | None) -> tuple[tuple[int, ...], Any]:
     """Heads and skips per layer, of the task or of all networks alike."""
-    if isinstance(task, Learning):
+    if isinstance(task, LearningTask):
         return task.heads, task.skips
     if not weights:
         raise ValueError("a function of a network's number needs weights of networks.")
@@ -317,7 +317,7 @@ def without_heads(
     """
     ways = prior.branches(heads, prior.skips(skip, len(heads)))
     heads_of_layers = pruning.heads_in_order(ways)
-    right = lambda off: pruning.right_without(parts, y, heads, off, skip)
+    right = lambda off: pruning.correct_without_heads(parts, y, heads, off, skip)
     full, pruned = right([]), np.stack([right([head]) for head in heads_of_layers])
     lost = full - pruned  # with the same tasks, so that their scatter cancels
     drop, base = lost.mean(axis=1), full.mean()

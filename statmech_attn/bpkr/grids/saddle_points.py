@@ -14,7 +14,7 @@ import numpy as np
 
 from statmech_attn.bpkr.grids import chosen_temperature
 from statmech_attn.bpkr.grids.chosen_temperature import shares
-from statmech_attn.bpkr.grids.examples import Learning
+from statmech_attn.bpkr.grids.examples import LearningTask
 from statmech_attn.bpkr.grids.points import (
     alignment_and_scores,
     Grid,
@@ -33,7 +33,7 @@ from statmech_attn.bpkr.posed.quantities import (
 )
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.theory.predictor import accuracy, correct, Theory
-from statmech_attn.bpkr.theory.saddle import cooled
+from statmech_attn.bpkr.theory.saddle import along_falling_temperatures
 from statmech_attn.bpkr.theory.solution import Solution
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
@@ -127,7 +127,7 @@ class SaddlePoints(TaskPoints):
         >>> jax.config.update("jax_enable_x64", True)
         >>> xi = jax.random.normal(jax.random.key(0), (30, 1, 1))
         >>> train, test = zip(*[(x[:20], x[20:]) for x in (xi, xi[:, 0, 0])])
-        >>> task = Learning(*train, *test, (1,))
+        >>> task = LearningTask(*train, *test, (1,))
         >>> points = SaddlePoints(task, Grid([9, 30], [0.1, 1.0]))
         >>> points.compute().predictor_mean.sizes
         Frozen({'width': 2, 'temperature': 2, 'test': 10})
@@ -139,7 +139,7 @@ class SaddlePoints(TaskPoints):
 
     def __init__(
         self,
-        task: Learning,
+        task: LearningTask,
         grid: Grid,
         *,
         predictors: bool = True,
@@ -171,7 +171,9 @@ class SaddlePoints(TaskPoints):
             self.grid.width(self.grid.widths[i]),
             self.temperatures[j:][::-1],
         )
-        for _ in cooled(self.problem, width, falling, self._last[1]):
+        for _ in along_falling_temperatures(
+            self.problem, width, falling, self._last[1]
+        ):
             tick(0.0)
         return self._last[1][self.temperatures[j]]
 
@@ -188,7 +190,9 @@ class SaddlePoints(TaskPoints):
         above = [T for T in reversed(self.temperatures) if T > temperature]
         solutions, size = {}, self.grid.width(width)
         tick(0.0)
-        for _ in cooled(self.problem, size, [*above, temperature], solutions):
+        for _ in along_falling_temperatures(
+            self.problem, size, [*above, temperature], solutions
+        ):
             tick(0.0)
         return self._row(solutions[temperature])
 
@@ -284,13 +288,13 @@ def of_saddle(saddle: Solution) -> dict[str, Any]:
     return variables
 
 
-def singular_laws(task: Learning, grid: Grid) -> list[bool]:
+def singular_laws(task: LearningTask, grid: Grid) -> list[bool]:
     """Whether the saddle points of each width lie outside the exact law's support."""
     widths = [prior.prior(grid.width(N), task.heads).widths for N in grid.widths]
     return prior.outside_support(widths, prior.sizes(task.branches)).tolist()
 
 
-def predictor(theory: Theory, task: Learning, predictors: bool) -> dict[str, Any]:
+def predictor(theory: Theory, task: LearningTask, predictors: bool) -> dict[str, Any]:
     """Accuracy, also without each head and on all test sets.
 
     `predictors`: whether f of every test example is kept as well.
@@ -307,7 +311,7 @@ def predictor(theory: Theory, task: Learning, predictors: bool) -> dict[str, Any
 
 
 def derivatives(
-    saddle: Solution, task: Learning, row: Mapping[str, Any]
+    saddle: Solution, task: LearningTask, row: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Derivatives of results in ln T (where T > 0), and in ln N of all widths together.
 
@@ -335,7 +339,7 @@ def derivatives(
     return slopes
 
 
-def right_answers(theory: Theory, task: Learning) -> np.ndarray:
+def right_answers(theory: Theory, task: LearningTask) -> np.ndarray:
     """Whether each example of each test set is answered rightly, 1 or 0.
 
     NaN beyond the examples of a set that has fewer than others.
@@ -346,7 +350,7 @@ def right_answers(theory: Theory, task: Learning) -> np.ndarray:
     return right
 
 
-def accuracy_silenced(theory: Theory, task: Learning) -> list[float]:
+def accuracy_silenced(theory: Theory, task: LearningTask) -> list[float]:
     """Accuracy without each head in turn.
 
     NaN for the only head of a layer, and at temperature zero where the kernel of the
@@ -369,7 +373,7 @@ def accuracy_silenced(theory: Theory, task: Learning) -> list[float]:
     return accuracies
 
 
-def corrected(task: Learning, saddle: Solution) -> dict[str, Any]:
+def corrected(task: LearningTask, saddle: Solution) -> dict[str, Any]:
     """Order parameters and predictor to order 1/N.
 
     Nothing where a width is below the number of paths, or the problem too large.
@@ -392,7 +396,7 @@ def corrected(task: Learning, saddle: Solution) -> dict[str, Any]:
 
 
 def gaussian_processes(
-    problem: Problem, task: Learning, temperatures: Sequence[float]
+    problem: Problem, task: LearningTask, temperatures: Sequence[float]
 ) -> Contents:
     """The limit of large widths, at every temperature.
 
@@ -421,7 +425,7 @@ def gaussian_processes(
     }
 
 
-def _limit_right(limit: Theory, task: Learning, chosen, temperature: float):
+def _limit_right(limit: Theory, task: LearningTask, chosen, temperature: float):
     """Right answers of some paths alone in the limit, on every test set."""
     part, sigma_0, width = task.of_paths(chosen), limit.problem.variances[0], 1
     network = Problem(
@@ -446,7 +450,7 @@ def gp_limit(problem: Problem) -> Theory:
     return problem.at(temperature=1.0).gaussian_process()
 
 
-def check_kernels(task: Learning, grid: Grid) -> None:
+def check_kernels(task: LearningTask, grid: Grid) -> None:
     """Refuse kernels that do not fit into memory."""
     P, paths = task.Y.size, task.xi.shape[2]
     needed = 8 * P**2 * (paths + int(np.prod(grid.shape)) + 1)

@@ -71,7 +71,7 @@ def truncated(problem: Problem, size: int) -> Problem:
 
     Where there are more examples than the kernel has rank, as many stay as that has.
     """
-    alone = lambda size: problem.among(np.arange(size), form=problem.form)
+    alone = lambda size: problem.subset(np.arange(size), form=problem.form)
     rank = len(problem.rows.Y)
     if size <= rank < len(problem.Y) and not isinstance(problem.xi, Kernels):
         problem = alone(rank)

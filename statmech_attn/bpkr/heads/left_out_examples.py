@@ -60,7 +60,7 @@ def error_left_out(solution: Solution) -> tuple[float | None, float | None]:
         beside = half.T @ (half @ problem.y)
     else:
         theory = problem.theory(solution)
-        examples = problem.against(problem.xi)
+        examples = problem.cross_inputs(problem.xi)
         k = examples.kernel(theory.U) @ theory.half.T
         own_kernels = of_blocks(contracted(examples.own_blocks(), theory.U))
         shared = of_blocks(k) @ of_blocks(k).swapaxes(1, 2)
@@ -95,5 +95,5 @@ def _without_some(solution: Solution, key: Key[Array, ""], solver) -> Solution:
     examples = len(problem.Y)
     count = examples - _left_out_of(examples)
     kept_examples = jax.random.choice(key, examples, (count,), replace=False)
-    fewer = problem.among(kept_examples, form=problem.form)
+    fewer = problem.subset(kept_examples, form=problem.form)
     return fewer.solve(start=solution, solver=solver)

@@ -191,7 +191,7 @@ def pruned_outputs(
     return (parts[:, remaining] * relative).sum(axis=1) / math.sqrt(shares[0])
 
 
-def right_without(
+def correct_without_heads(
     parts: Float[Array | np.ndarray, "P Pi"],
     y: Float[np.ndarray, " P"],
     heads: Sequence[int],
@@ -253,7 +253,7 @@ def cumulative_accuracy(
         )
     off = [named[number] for number in order]
     stop = len(named) - len(heads) + 1
-    right = [right_without(parts, y, heads, off[:n], skip) for n in range(stop)]
+    right = [correct_without_heads(parts, y, heads, off[:n], skip) for n in range(stop)]
     return np.mean(right, axis=1)
 
 

@@ -188,7 +188,7 @@ class Kernels(eqx.Module):
         """
         return Kernels(self.blocks @ basis, self.own, linear=self.linear)
 
-    def among(self, indices) -> "Kernels":
+    def subset(self, indices) -> "Kernels":
         """Beside some of the training examples alone.
 
         Args:

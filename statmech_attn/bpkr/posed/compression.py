@@ -40,7 +40,7 @@ from statmech_attn.bpkr.posed.kernel_forms import (
 from statmech_attn.bpkr.posed.streamed_kernels import gram
 
 
-HIDDEN = 1e-8  # the same of inputs, of which rounding reaches a tenth at most
+INPUT_ROUNDING_LIMIT = 1e-8  # of inputs; rounding reaches a tenth of it at most
 RESOLVED = 1e-9  # error of the gradient that rounding may make
 EPSILON = float(np.finfo(float).eps)
 FAR = 10  # times rounding of a kernel, where a temperature hides it
@@ -146,7 +146,7 @@ def _resolved(
     """
     (P, outputs), T = labels.shape, temperature
     squares = float((labels**2).sum())
-    allowed = HIDDEN * width / EPSILON
+    allowed = INPUT_ROUNDING_LIMIT * width / EPSILON
     if T**2 > 0:  # no underflow
         largest = prior * _trace(inputs)
         grown = max(1.0, squares / (T * width))
@@ -155,7 +155,7 @@ def _resolved(
     if T > 0 and _bounded_in_single(inputs, prior, labels, T, width):
         return True
     K = prior * np.asarray(inputs.kernel(jnp.eye(inputs.n_paths)))
-    if T > 0 and _bounded(K, labels, T, width) <= HIDDEN:
+    if T > 0 and _bounded(K, labels, T, width) <= INPUT_ROUNDING_LIMIT:
         return True
     values, V = np.linalg.eigh(K)
     values, V = values[::-1], V[:, ::-1]
@@ -165,7 +165,7 @@ def _resolved(
     squares = ((V.T @ labels) ** 2).sum(axis=1)
     of_labels = _gradient_error(values, squares, T, width)
     of_determinant = EPSILON * values[0] * outputs * (1 / (values + T)).sum() / width
-    return bool(of_labels + of_determinant <= HIDDEN)
+    return bool(of_labels + of_determinant <= INPUT_ROUNDING_LIMIT)
 
 
 def _trace(inputs: PathFactors) -> float:
@@ -184,7 +184,7 @@ def _bounded_in_single(inputs, prior: float, labels, T: float, width: float) -> 
     K = gram(np.asarray(inputs.xi), F, np.float32)
     rounding = float(np.finfo(K.dtype).eps * np.linalg.norm(K))
     bound = _bounded(K, labels.astype(K.dtype), T, width, FAR * rounding)
-    return bool(bound <= HIDDEN / 4)
+    return bool(bound <= INPUT_ROUNDING_LIMIT / 4)
 
 
 def _bounded(K, labels, temperature: float, width: float, lowest=0.0) -> float:

@@ -16,12 +16,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from statmech_attn.labels import Words
+from statmech_attn.labels import CodeWords
 from statmech_attn.options import Count, Positive, require_declared
 
 
 CONVERGED, ITERATIONS, STALLED, UNDEFINED, UNRESOLVED = range(5)
-RESULTS = Words(
+RESULTS = CodeWords(
     "converged",
     "iterations used up before the gradient vanished",
     "no step lowers the action: round-off reached before the gradient vanished",

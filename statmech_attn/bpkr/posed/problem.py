@@ -225,7 +225,7 @@ class Posed(eqx.Module):
         return CrossInputs(self.xi, self.xi, self.scale)
 
     @checks
-    def against(self, xi_test: Inputs) -> CrossInputs | Kernels:
+    def cross_inputs(self, xi_test: Inputs) -> CrossInputs | Kernels:
         """New inputs, or kernels of them, beside the training examples, or `rows`.
 
         Args:
@@ -335,7 +335,7 @@ class Posed(eqx.Module):
         return eqx.tree_at(parts, self, changed, is_leaf=lambda x: x is None)
 
     @checks
-    def among(
+    def subset(
         self: _Problem,
         indices: Int[Array | np.ndarray, " n"] | Bool[Array | np.ndarray, " P"],
         *,
@@ -354,9 +354,9 @@ class Posed(eqx.Module):
             >>> problem = Problem(
             ...     jnp.ones((3, 1, 1)), jnp.arange(3.0), heads=(1,), width=10,
             ...     temperature=0.1)
-            >>> problem.among(jnp.array([2, 0])).Y.tolist()
+            >>> problem.subset(jnp.array([2, 0])).Y.tolist()
             [2.0, 0.0]
-            >>> problem.among(problem.Y > 0).Y.tolist()
+            >>> problem.subset(problem.Y > 0).Y.tolist()
             [1.0, 2.0]
         """
         if indices.dtype == bool:

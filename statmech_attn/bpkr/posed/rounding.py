@@ -78,15 +78,15 @@ def lowest_of(
     tried = lambda T: T > refused and works(T)
     step = 3 * math.ceil(math.log10(max(start, refused, SMALLEST)))
     above = range(step, step + STEPS)
-    step = next((step for step in above if tried(_of_ladder(step))), None)
+    step = next((step for step in above if tried(_one_two_five(step))), None)
     if step is None:
         return None
-    while tried(_of_ladder(step - 1)) and above.start - step < STEPS:
+    while tried(_one_two_five(step - 1)) and above.start - step < STEPS:
         step -= 1
-    T = _of_ladder(step)
+    T = _one_two_five(step)
     return T / 2 if tried(T / 2) else T
 
 
-def _of_ladder(step: int) -> float:
+def _one_two_five(step: int) -> float:
     """The numbers ... 0.5, 1, 2, 5, 10 ... by their step, from 1 at step 0."""
     return float(f"{(1, 2, 5)[step % 3]}e{step // 3}")

@@ -92,7 +92,7 @@ class Corrected(eqx.Module):
         """
         problem = self.problem
         mean, variance = _predict(
-            problem.against(xi_test),
+            problem.cross_inputs(xi_test),
             problem.rows.training,
             problem.rows.y,
             self.U[0],

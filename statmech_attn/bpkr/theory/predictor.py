@@ -127,7 +127,7 @@ class Theory(eqx.Module):
         Args:
             xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
         """
-        test = self.problem.against(xi_test)
+        test = self.problem.cross_inputs(xi_test)
         prior_variances = own_variances(test.own_blocks(), self.U)
         k = test.kernel(self.U)
         mean, variance = regression(k, prior_variances, self.half, self.problem.rows.y)
@@ -157,7 +157,7 @@ class Theory(eqx.Module):
             0.5
         """
         alpha = self.half.T @ (self.half @ self.problem.rows.y)
-        f = self.problem.against(xi_test).mean(self.U, alpha)
+        f = self.problem.cross_inputs(xi_test).mean(self.U, alpha)
         return f.reshape(xi_test.shape[:1] + self.problem.Y.shape[1:])
 
     @checks

@@ -173,7 +173,7 @@ def _with_outside(problem: Posed, *of_rows):
     return tuple(x + problem.outside / problem.widths.max() for x in of_rows)
 
 
-def cooled(
+def along_falling_temperatures(
     problem: Posed,
     width: Any,
     temperatures: Iterable[float],
@@ -230,7 +230,7 @@ def sweep(
     for width in widths:
         solutions: dict[float, Solution] = {}
         falling = sorted(temperatures, reverse=True)
-        for _ in cooled(problem, width, falling, solutions, solver):
+        for _ in along_falling_temperatures(problem, width, falling, solutions, solver):
             pass
         rows.append([solutions[T] for T in temperatures])
     return rows

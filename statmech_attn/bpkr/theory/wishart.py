@@ -240,7 +240,7 @@ class Draws(NamedTuple):
             ValueError: inputs that do not fit the training set, or are too many.
         """
         problem = self.posterior.problem
-        test, labels = problem.against(xi_test), problem.Y.shape[1:]
+        test, labels = problem.cross_inputs(xi_test), problem.Y.shape[1:]
         kernel, size = test.operator(
             outputs=problem.outputs,
             memory_limit=memory_limit or problem.memory_limit,

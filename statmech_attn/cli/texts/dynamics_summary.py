@@ -19,7 +19,7 @@ from statmech_attn.cli.texts.tables import (
 from statmech_attn.comparison import least_spins, SPREAD_LIMIT
 from statmech_attn.dmft import OBSERVABLES, SCORE_LIMIT
 from statmech_attn.dynamics import diagrams, PHASES
-from statmech_attn.labels import counted, plural, rate, unit_of
+from statmech_attn.labels import plural, rate, unit_of, with_count
 from statmech_attn.statistics import threshold
 
 
@@ -51,7 +51,7 @@ def _phases(dataset: xr.Dataset) -> Content:
     if "phase_paper" not in dataset:
         return
     differ = diagrams.disagreement(phase, dataset.phase_paper.values, ~computed)
-    yield _by_sign_alone(differ)
+    yield _agreement_with_sign_rule(differ)
 
 
 def _response(dataset: xr.Dataset) -> Content:
@@ -123,7 +123,7 @@ def _continuation(dataset: xr.Dataset) -> Content:
         low, high = (ends[int(code)] for code in dataset.branch_result[i])
         values = dataset[free][i].values
         yield (
-            f"branch {i}: cycle of {counted(int(period), unit)}, "
+            f"branch {i}: cycle of {with_count(int(period), unit)}, "
             f"{np.isfinite(values).sum()} points, {free} from {np.nanmin(values):.6g} "
             f"to {np.nanmax(values):.6g}; ends: {low}, {high}"
         )
@@ -271,7 +271,7 @@ def _end(value: float, beyond: float, which: str) -> str:
     return f"{value:.8g}" + (f" (the {which} value)" if np.isnan(beyond) else "")
 
 
-def _by_sign_alone(differ: np.ndarray) -> str:
+def _agreement_with_sign_rule(differ: np.ndarray) -> str:
     """How often the sign of the largest exponent tells the same class."""
     decided = differ[differ != diagrams.UNDECIDED]
     if decided.size == 0:

@@ -147,7 +147,7 @@ def entropy_production(
     )
 
 
-class Past(NamedTuple):
+class ReversalWindow(NamedTuple):
     """The last C tokens, from which the entropy production of the next follows.
 
     Attributes:
@@ -181,7 +181,7 @@ def block_averages(
 
     def add(i, sums):
         carry, plain, weighted, weights = sums
-        carry, rate = read_token(net, params, *carry)
+        carry, rate = advance_with_entropy(net, params, *carry)
         w = lyapunov.window_weights((i + 0.5) / total)[0]
         return carry, plain + rate, weighted + w * rate, weights + w
 
@@ -203,18 +203,20 @@ def rates(
     net: Network, params: Parameters, state: State, steps: int
 ) -> Float[Array, "steps *batch"]:
     """Rate of each of the tokens that follow a state."""
-    turn = lambda carry, _: read_token(net, params, *carry)
+    turn = lambda carry, _: advance_with_entropy(net, params, *carry)
     return jax.lax.scan(turn, _read_on(net, params, state), None, length=steps)[1]
 
 
 @jax.jit
-def _read_on(net: Network, params: Parameters, state: State) -> tuple[State, Past]:
+def _read_on(
+    net: Network, params: Parameters, state: State
+) -> tuple[State, ReversalWindow]:
     """The state and the past C tokens later."""
-    turn = lambda _, carry: read_token(net, params, *carry)[0]
-    return jax.lax.fori_loop(0, net.context, turn, (state, no_past(net, state)))
+    turn = lambda _, carry: advance_with_entropy(net, params, *carry)[0]
+    return jax.lax.fori_loop(0, net.context, turn, (state, empty_window(net, state)))
 
 
-def no_past(net: Network, state: State) -> Past:
+def empty_window(net: Network, state: State) -> ReversalWindow:
     """The past of a network that has written no token yet.
 
     Args:
@@ -222,20 +224,20 @@ def no_past(net: Network, state: State) -> Past:
         state: whose tokens come next.
 
     Returns:
-        `Past`: zeros, which C tokens fill, and the spins that are copied; once it is
-        full every token read gives the rate of the one C tokens before it.
+        `ReversalWindow`: zeros, which C tokens fill, and the copied spins; once
+        it is full every token read gives the rate of the one C tokens before it.
 
     Example:
         >>> from statmech_attn import dmft
         >>> file = dmft.load("poclopez-pe2")
         >>> net = dmft.network(file.patterns, context=file.context)
         >>> params = dmft.parameters([1.2, 1.4], file.gamma, file.epsilon)
-        >>> no_past(net, dmft.from_checkpoint(net, params, file)).queries.shape
+        >>> empty_window(net, dmft.from_checkpoint(net, params, file)).queries.shape
         (4, 3, 2)
     """
     batch = state.newest.shape[1:]
     ring = lambda *shape: jnp.zeros((net.context, *shape, *batch))
-    return Past(
+    return ReversalWindow(
         queries=ring(net.n_patterns),
         gained=ring(),
         means=ring(net.n_classes),
@@ -246,11 +248,11 @@ def no_past(net: Network, state: State) -> Past:
     )
 
 
-def read_token(
+def advance_with_entropy(
     net: Network,
     params: Parameters,
     state: State,
-    past: Past,
+    past: ReversalWindow,
     means: Annotated[Means, "S *batch"] | None = None,
 ):
     """One token, and the entropy produced by the one C tokens before it.
@@ -271,7 +273,7 @@ def read_token(
         >>> net = dmft.network(file.patterns, context=file.context)
         >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
         >>> state = dmft.from_checkpoint(net, params, file)
-        >>> past, turn = dmft.no_past(net, state), jax.jit(read_token)
+        >>> past, turn = dmft.empty_window(net, state), jax.jit(advance_with_entropy)
         >>> for _ in range(5):
         ...     (state, past), rate = turn(net, params, state, past)
         >>> bool(rate > 0)
@@ -293,7 +295,7 @@ def read_token(
     later = means if net.context == 1 else _at(past.means, next_slot)
     oldest = _at(past.means, slot), later, _at(pairs, slot)
     rate = _at(past.gained, slot) - _mean_log(net, params, reverse, *oldest)
-    past = Past(
+    past = ReversalWindow(
         queries,
         _put(past.gained, gained, slot),
         _put(past.means, means, slot),

@@ -55,7 +55,7 @@ from statmech_attn.dmft.noise.fluctuations import (
 )
 from statmech_attn.dmft.patterns import KINDS
 from statmech_attn.dynamics import tracing
-from statmech_attn.labels import counted, Variable
+from statmech_attn.labels import Variable, with_count
 from statmech_attn.options import (
     Count,
     MAX_COUNT,
@@ -225,14 +225,14 @@ def _period(net: Network, params: Parameters, A, longest: int, tolerance: float)
     if not gaps or min(gaps) > tolerance:
         raise ValueError(
             f"{_words(params)} the orbit returns within "
-            f"{min(gaps, default=np.inf):.2g} in {counted(longest, 'token')}, not "
+            f"{min(gaps, default=np.inf):.2g} in {with_count(longest, 'token')}, not "
             f"within {tolerance:g}: linear response needs a fixed point or a cycle "
             "that is settled (the phase of a torus drifts away, chaos amplifies)."
         )
     return int(periods[np.argmax(np.array(gaps) <= tolerance)])
 
 
-class Orbit(NamedTuple):
+class LinearisedOrbit(NamedTuple):
     """A closed orbit and the derivatives along it; coordinates by age of the token.
 
     Attributes:
@@ -252,7 +252,9 @@ class Orbit(NamedTuple):
     variance: Float[np.ndarray, "p S"]
 
 
-def close_orbit(net: Network, params: Parameters, state: State, period: int) -> Orbit:
+def close_orbit(
+    net: Network, params: Parameters, state: State, period: int
+) -> LinearisedOrbit:
     """The cycle near a state, by Newton's method in the coordinates of the noise.
 
     Its period is the smallest: an orbit that still turns about it may take longer.
@@ -267,21 +269,21 @@ def close_orbit(net: Network, params: Parameters, state: State, period: int) -> 
     if not gap < CLOSED or np.abs(moved).max() > FAR:
         raise ValueError(
             f"{_words(params)} Newton's method finds no cycle of "
-            f"{counted(period, 'token')} beside the orbit: linear response needs a "
+            f"{with_count(period, 'token')} beside the orbit: linear response needs a "
             "fixed point or a cycle that is settled."
         )
     drive = clock_period(net, float(params.epsilon))
     shorter = (q for q in range(drive, period, drive) if period % q == 0)
     back = lambda q: abs(points[q] - points[0]).max() < CLOSED
     period = next(filter(back, shorter), period)
-    return Orbit(*(x[:period] for x in orbit))
+    return LinearisedOrbit(*(x[:period] for x in orbit))
 
 
 def _go_round(net: Network, params: Parameters, state: State, period: int):
-    """Coordinates (p + 1, d) of an orbit, and its `Orbit`."""
+    """Coordinates (p + 1, d) of an orbit, and its `LinearisedOrbit`."""
     steps = 2 ** period.bit_length()  # few programs
     points, *parts = map(np.asarray, _derivatives(net, params, state, steps))
-    return points[: period + 1], Orbit(*(x[:period] for x in parts))
+    return points[: period + 1], LinearisedOrbit(*(x[:period] for x in parts))
 
 
 def product(J: Float[np.ndarray, "p d d"]) -> Float[np.ndarray, "d d"]:
@@ -311,7 +313,7 @@ def _moved(state: State, by_age) -> State:
 
 @partial(jax.jit, static_argnames="steps")
 def _derivatives(net: Network, params: Parameters, state: State, steps: int):
-    """Coordinates of an orbit by age, and the parts of `Orbit`, (steps, ...) each."""
+    """Coordinates of an orbit by age; parts of `LinearisedOrbit`, (steps, ...) each."""
     redrawn = 1.0 if params.redrawn is None else params.redrawn
     fractions, observed = jnp.abs(net.weighted[0, 0]), len(OBSERVABLES) * net.n_patterns
 
@@ -359,7 +361,7 @@ def _respond(net, params, orbit, frequencies, observables, field, harmonic):
 def _check_stability(params: Parameters, multipliers, period: int) -> None:
     largest = multipliers[np.argmax(abs(multipliers))]
     modulus, place = abs(largest), abs(np.angle(largest)) / period
-    orbit = f"{_words(params)} the orbit of {counted(period, 'token')}"
+    orbit = f"{_words(params)} the orbit of {with_count(period, 'token')}"
     if modulus > 1 + MARGIN:
         raise ValueError(
             f"{orbit} is unstable (a multiplier of modulus {modulus:.10g}): deviations "
@@ -372,7 +374,7 @@ def _check_stability(params: Parameters, multipliers, period: int) -> None:
         )
 
 
-def transfer(orbit: Orbit, net: Network, frequencies, harmonic: int = 0):
+def transfer(orbit: LinearisedOrbit, net: Network, frequencies, harmonic: int = 0):
     """Spectrum (W, O), and susceptibility to every field (W, O, 4, M).
 
     With a harmonic k, frequencies are those of the response.

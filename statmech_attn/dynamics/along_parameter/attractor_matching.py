@@ -22,7 +22,7 @@ from statmech_attn.dynamics.attractors.matching import (
 )
 from statmech_attn.dynamics.attractors.settled_orbits import (
     CYCLE,
-    GONE,
+    KIND_DIVERGED,
     Orbits,
     UNSETTLED,
 )
@@ -116,7 +116,7 @@ def _extent(dataset: xr.Dataset) -> float:
     return float(np.ptp(points, axis=0).max()) if len(points) else 0.0
 
 
-def arrival(
+def set_of_orbit(
     orbits: Orbits, lane: int, sets: Sequence[np.ndarray], periods: np.ndarray
 ) -> int:
     """The set on which an orbit ended; -1: on none of them.
@@ -125,7 +125,7 @@ def arrival(
     may be fewer of them than the cycle has.  `sets` are (points, d) each; `periods` of
     these are in steps, 0 where they do not recur, and may be followed by others.
     """
-    if orbits.kind[lane] in (GONE, UNSETTLED) or not sets:
+    if orbits.kind[lane] in (KIND_DIVERGED, UNSETTLED) or not sets:
         return -1
     ended, recurs = orbits.set_of(lane), orbits.kind[lane] == CYCLE
     apart = np.array(

@@ -31,9 +31,9 @@ from statmech_attn.batches import (
 )
 from statmech_attn.dynamics import diagrams
 from statmech_attn.dynamics.along_parameter.attractor_matching import (
-    arrival,
     match_attractors,
     scanned,
+    set_of_orbit,
     sets_of,
 )
 from statmech_attn.dynamics.along_parameter.basin_rows import BLANK, columns_of, rows_of
@@ -204,7 +204,7 @@ class BasinDiagram(Points):
         orbits = follow_with(short, starts_of(state), starts_of(params))
         for j, (i, k) in enumerate(places):
             lanes = range(j * turns, (j + 1) * turns)
-            ends = [arrival(orbits, n, sets[i + 1], periods[i + 1]) for n in lanes]
+            ends = [set_of_orbit(orbits, n, sets[i + 1], periods[i + 1]) for n in lanes]
             targets[i][k] = most_common(np.array(ends))
         return targets
 

@@ -27,8 +27,8 @@ from statmech_attn.dynamics.attractors.orbit_follower import Follower, Search
 from statmech_attn.dynamics.attractors.settled_orbits import (
     follow_with,
     furthest,
-    GONE,
     IRREGULAR,
+    KIND_DIVERGED,
     KINDS,
     Orbits,
     UNSETTLED,
@@ -38,7 +38,7 @@ from statmech_attn.dynamics.attractors.transients import escape_rate, EscapeRate
 from statmech_attn.dynamics.maps.starts import shared_by, warn_of_readings
 from statmech_attn.dynamics.maps.systems import System
 from statmech_attn.dynamics.maps.tracing import untraced
-from statmech_attn.labels import Variable, Words
+from statmech_attn.labels import CodeWords, Variable
 from statmech_attn.options import Count
 from statmech_attn.statistics import wilson
 
@@ -51,7 +51,7 @@ KICK = 1e-6  # of the states that ask for stability, over 1 + their size
 KICKS = 64  # states that are asked at least, over all sets
 ROAM = 1.5  # reach of an orbit beside a set over that of the set's own points, at most
 UNSTABLE, STABLE, UNDECIDED = range(3)
-STABILITY = Words("unstable", "stable", "undecided")
+STABILITY = CodeWords("unstable", "stable", "undecided")
 
 
 class Attractors(NamedTuple):
@@ -259,7 +259,7 @@ def distinguish(orbits: Orbits) -> Attractors:
         ([8], [2])
     """
     order = _canonical(orbits)
-    label = np.where(orbits.kind == GONE, DIVERGED, NOT_SETTLED)
+    label = np.where(orbits.kind == KIND_DIVERGED, DIVERGED, NOT_SETTLED)
     leaders: list[int] = []
     for i in order:
         same = (
@@ -274,7 +274,7 @@ def distinguish(orbits: Orbits) -> Attractors:
     leader = np.array(leaders, int)[rank]
     kinds = (np.bincount(orbits.kind[label == k]) for k in rank)
     kind = np.array([np.argmax(counted) for counted in kinds], int)
-    transient = [_was_left(orbits, i) for i in leader]
+    transient = [_orbit_left_set(orbits, i) for i in leader]
     return Attractors(
         kind,
         orbits.period[leader],
@@ -344,7 +344,7 @@ def _canonical(orbits: Orbits) -> np.ndarray:
     return settled[np.lexsort(keys)]
 
 
-def _was_left(orbits: Orbits, leader: int) -> bool:
+def _orbit_left_set(orbits: Orbits, leader: int) -> bool:
     """Whether an orbit that ended elsewhere was on this set a look before."""
     if orbits.kind[leader] != IRREGULAR:
         return False

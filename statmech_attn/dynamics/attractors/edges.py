@@ -46,7 +46,7 @@ from statmech_attn.dynamics.maps.systems import (
 )
 from statmech_attn.dynamics.maps.tracing import untraced
 from statmech_attn.dynamics.options import Search
-from statmech_attn.labels import STEP, Variable, Words
+from statmech_attn.labels import CodeWords, STEP, Variable
 from statmech_attn.options import Count, Positive, WholeNumber
 
 
@@ -55,7 +55,7 @@ PIECE = 256  # steps of a record, after which it goes on with the next one
 PARTS = 16  # pieces into which a segment is cut at once
 SIGMAS = 3.0  # standard errors below which an exponent is zero
 CLOSED = 10.0  # distance of a return over `far`, below which the orbit recurs
-EDGE_RESULTS = Words(
+EDGE_RESULTS = CodeWords(
     "tracked for all steps",
     "the two sides no longer go to their labels",
     "an orbit between the sides has no label within the horizon",

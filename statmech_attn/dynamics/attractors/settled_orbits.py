@@ -37,11 +37,11 @@ from statmech_attn.dynamics.maps.starts import side_by_side, starts_of, warn_of_
 from statmech_attn.dynamics.maps.systems import count_of, describe, System
 from statmech_attn.dynamics.maps.tracing import untraced
 from statmech_attn.dynamics.motion.phases import EXACT, HORIZON
-from statmech_attn.labels import STEP, Variable, Words
+from statmech_attn.labels import CodeWords, STEP, Variable
 
 
-KINDS = Words("periodic", "regular", "irregular", "unsettled", "diverged")
-CYCLE, REGULAR, IRREGULAR, UNSETTLED, GONE = range(len(KINDS))
+KINDS = CodeWords("periodic", "regular", "irregular", "unsettled", "diverged")
+CYCLE, REGULAR, IRREGULAR, UNSETTLED, KIND_DIVERGED = range(len(KINDS))
 WIDE = 4.0  # neighbourhood of a set of points over their scatter, at least
 DRIFT = 3.0  # distance of two pieces of an orbit at rest over their resolution
 FILLED = 1.0  # the same of pieces that cover one set; near a resonance it is more
@@ -304,7 +304,7 @@ class _Run:
                 goal = self._settle(lane, record, int(looked.period[i]), number)
                 if goal is not None:
                     reached[lane] = goal, record
-                elif kinds[i] == GONE:
+                elif kinds[i] == KIND_DIVERGED:
                     diverged.append(lane)
         self.pending = np.sort(np.concatenate(pending))
         self._enter(reached, diverged, number)
@@ -330,7 +330,7 @@ class _Run:
         self.by_window[lanes] = by_window
         regular = by_look | by_window
         kinds = np.where(regular, REGULAR, IRREGULAR if last else -1)
-        kinds = np.where(look.finite, kinds, GONE)
+        kinds = np.where(look.finite, kinds, KIND_DIVERGED)
         for i in np.flatnonzero(look.finite & ((look.period > 0) | regular | last)):
             record, period = np.asarray(look.record[..., i]), int(look.period[i])
             still = arcs[i] or smooth[i] and not steady[i]
@@ -361,8 +361,11 @@ class _Run:
     def _settle(self, lane: int, record, q: int, number: int) -> _Cycle | _Set | None:
         """What a lane ended on; the neighbourhood that ends a transient, if any."""
         end, half, kind = (number + 1) * self.record, self.record // 2, self.kind[lane]
-        self.lifetime[lane], self.ended[lane] = end, kind in (CYCLE, REGULAR, GONE)
-        if kind == GONE:
+        self.lifetime[lane], self.ended[lane] = (
+            end,
+            kind in (CYCLE, REGULAR, KIND_DIVERGED),
+        )
+        if kind == KIND_DIVERGED:
             near = (np.abs(record) < HORIZON).all(axis=1)
             self.lifetime[lane] = end - self.record + 1 + np.argmin(near)
             return None

@@ -3,7 +3,7 @@
 A code is an index into `RESULTS`; whatever ended the run, the last good point is kept.
 """
 
-from statmech_attn.labels import Words
+from statmech_attn.labels import CodeWords
 
 
 (
@@ -18,7 +18,7 @@ from statmech_attn.labels import Words
     NOT_DIFFERENTIABLE,
 ) = range(9)
 
-RESULTS = Words(
+RESULTS = CodeWords(
     "unfinished",  # stopped by the caller
     "converged",
     "left_range",  # the next point lies outside the allowed range

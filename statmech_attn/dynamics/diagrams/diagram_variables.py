@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from statmech_attn.dynamics.exponents import cycles
 from statmech_attn.dynamics.motion.phases import PHASES, REASONS
-from statmech_attn.labels import STEP, Variable, Variables, words
+from statmech_attn.labels import cf_words, STEP, Variable, Variables
 from statmech_attn.scan import FAILURE
 
 
@@ -78,8 +78,8 @@ _VALUES = (
         flags=("no", "yes")
     ),
     Variable(
-        "reasons", "", "why no phase was given", "1", "reasons", flags=words(REASONS),
-        masks=True
+        "reasons", "", "why no phase was given", "1", "reasons",
+        flags=cf_words(REASONS), masks=True
     ),
     Variable("n_positive", "", "positive exponents", "1", "n_+", note=_EVIDENCE),
     Variable("n_zero", "", "zero exponents", "1", "n_0", note=_EVIDENCE),

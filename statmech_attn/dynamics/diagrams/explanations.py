@@ -11,7 +11,7 @@ from statmech_attn.dynamics.diagrams.diagram_variables import INDEX
 from statmech_attn.dynamics.motion import phases
 from statmech_attn.dynamics.motion.explanations import Verdict
 from statmech_attn.dynamics.motion.phases import PHASES, REASONS
-from statmech_attn.labels import counted, unit_of
+from statmech_attn.labels import unit_of, with_count
 from statmech_attn.presentation import quantity
 
 
@@ -216,7 +216,7 @@ def doubts(dataset: xr.Dataset) -> list[str]:
         )
     chaos = np.isin(dataset.phase.values, phases.CHAOS)
     if (sure := chaos & ~doubtful).any() and "horizon" in dataset:
-        time = counted(
+        time = with_count(
             int(dataset.horizon.values[sure].min()), unit_of(dataset.horizon.attrs)
         )
         expectation = ""

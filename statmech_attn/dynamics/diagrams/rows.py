@@ -55,7 +55,7 @@ PRODUCTION = (
     "entropy_production_weighted",
     "entropy_production_stderr",
 )
-PATIENCE = 96  # runs of a point that a doubtful one is run again for
+CONFIRMATION_RUNS = 96  # runs of a point that a doubtful one is run again for
 OF_ALL = ("log_det", "sum_rule")  # stored beside all exponents only
 CONFIRMED = (
     "confirmed",
@@ -100,7 +100,7 @@ class Diagram(NamedTuple):
         confirm, plan = self.confirm, self.plan
         if not (confirm.starts and plan.exponents):
             return None
-        horizon = confirm.horizon or PATIENCE * (plan.transient + plan.steps)
+        horizon = confirm.horizon or CONFIRMATION_RUNS * (plan.transient + plan.steps)
         return replace(confirm, horizon=horizon)
 
 

@@ -262,7 +262,7 @@ def covariant_vectors(
     piece = max(1, round(np.sqrt(steps))) if piece is None else piece
     align = min(ALIGN, steps) if align is None else align
     state = jax.tree.map(jnp.asarray, state)
-    k = vectors_of(map, state, exponents, split)
+    k = vector_count(map, state, exponents, split)
     pieces, further = -(-steps // piece), -(-align // piece)
     lengths = {"pieces": pieces + further, "piece": piece, "k": k}
     starts, logs, worst = _forwards(
@@ -298,7 +298,7 @@ def covariant_vectors(
     )
 
 
-def vectors_of(
+def vector_count(
     map: TangentSystem, state: PyTree, exponents: int | None, split: int | None
 ) -> int:
     """Number of vectors: as asked for, or one for every exponent that can be finite."""

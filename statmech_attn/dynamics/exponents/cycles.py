@@ -62,7 +62,9 @@ AT_REST = 1e-9  # last correction of the point, relative to 1 + its size
 BLOCK = 3  # multipliers that may share a block
 APART = 18.0  # between ln|mu| in a block, of which the smaller loses half its digits
 SEPARATING = 3  # rounds after which spans part multipliers so far apart
-PATIENCE = 100  # rounds in which a frame in general position gains a factor of two
+ROUNDS_TO_HALVE = (
+    100  # rounds in which a frame in general position gains a factor of two
+)
 
 
 class Round(NamedTuple):
@@ -182,7 +184,7 @@ def spectrum_of(map: TangentSystem, state, period, exponents=None) -> CycleSpect
         np.array([whole_period(map, period)]),
         k,
         rank=finite_exponents(map, state),
-        patience=PATIENCE,
+        patience=ROUNDS_TO_HALVE,
         separating=SEPARATING,
     )
     return CycleSpectrum(*(x[..., 0] for x in arrays), unit=STEP)
@@ -272,7 +274,7 @@ def _upper(basis, pushed, lengths, before: Round):
     return jnp.clip(jax.lax.fori_loop(0, k, add, before.upper), -HUGE, HUGE)
 
 
-class Reading(NamedTuple):
+class RoundResult(NamedTuple):
     """What one round says of n cycles; here they are the first axis."""
 
     vector: np.ndarray  # (n, dim) at the end of the round
@@ -330,7 +332,7 @@ class Reading(NamedTuple):
         return np.stack([sizes[order] + logs.max(), np.angle(values[order])])
 
 
-def read(after: Round, vectors: np.ndarray, frames: np.ndarray) -> Reading:
+def read(after: Round, vectors: np.ndarray, frames: np.ndarray) -> RoundResult:
     """Newton's corrections and the small matrices after a round; cycles come last."""
     first = lambda x: np.ascontiguousarray(np.moveaxis(x, -1, 0))
     vector, frame, logs, upper, zero = (first(x) for x in after)
@@ -346,7 +348,7 @@ def read(after: Round, vectors: np.ndarray, frames: np.ndarray) -> Reading:
     step = np.linalg.pinv(closing, rcond=EPS * logs.shape[1]) @ inside
     correction[finite] += (before[finite] @ (step - inside))[..., 0]
     errors = _errors(logs, upper, across, frame - before @ across)
-    return Reading(vector, frame, logs, upper, zero, across, correction, errors)
+    return RoundResult(vector, frame, logs, upper, zero, across, correction, errors)
 
 
 def _errors(logs, upper, across, outside) -> np.ndarray:
@@ -396,7 +398,7 @@ def spectra(
     kicks = np.zeros((SPREAD, dimension, 1 + columns))
     k_finite = k if rank is None else min(k, rank)
 
-    def go_round(which: np.ndarray, kicks: np.ndarray) -> Reading:
+    def go_round(which: np.ndarray, kicks: np.ndarray) -> RoundResult:
         before = vectors[:, which], frames[..., which]
         reading = read(once(which, *before, periods[which], kicks), *before)
         vectors[:, which] += reading.correction.T
@@ -420,7 +422,7 @@ def spectra(
         pending = pending[hopeful & (early | ~(error <= CLOSED))]
     refined = vectors.copy()
     on_cycle = np.flatnonzero(readings.away <= AT_REST)
-    settled_on = Reading(*(x[on_cycle] for x in readings))
+    settled_on = RoundResult(*(x[on_cycle] for x in readings))
     ends = settled_on.errors <= OPEN
     exact, angles = settled_on.multipliers(ends)
     deviations = np.zeros(exact.shape)
@@ -439,9 +441,11 @@ def spectra(
     return CycleSpectrum(exponents, stderr, settled[:k], refined, outcome[2, :k])
 
 
-def _replaced(readings: Reading, latest: Reading, which: np.ndarray) -> Reading:
+def _replaced(
+    readings: RoundResult, latest: RoundResult, which: np.ndarray
+) -> RoundResult:
     """Readings with those of some cycles replaced."""
-    readings = Reading(*(x.copy() for x in readings))
+    readings = RoundResult(*(x.copy() for x in readings))
     for old, new in zip(readings, latest, strict=True):
         old[which] = new
     return readings

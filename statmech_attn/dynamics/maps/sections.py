@@ -40,7 +40,7 @@ from statmech_attn.dynamics.maps.systems import (
     System,
 )
 from statmech_attn.dynamics.maps.tracing import forward_only
-from statmech_attn.labels import Variable, Words
+from statmech_attn.labels import CodeWords, Variable
 from statmech_attn.options import Count, Positive, WholeNumber
 from statmech_attn.statistics import block_stderr
 
@@ -53,7 +53,7 @@ ITERATIONS = 40  # of bracketed Newton steps; half of them halve a bracket to ro
 NEARLY = 1e-8  # of a step: Newton's method squares what is left
 STILL = 1e-9  # motion in a step of the solver, over 1 + the largest coordinate
 
-RETURN_RESULTS = Words(
+RETURN_RESULTS = CodeWords(
     "returned",
     "not back within the longest time",
     "the state became infinite or not a number",

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn.batches import add_up
 from statmech_attn.dynamics.maps.orthonormal import orthonormalise, safe_log
-from statmech_attn.labels import STEP, together
+from statmech_attn.labels import STEP, step_unit
 from statmech_attn.options import require_least
 
 
@@ -149,7 +149,7 @@ class System(eqx.Module):
             step=step,
             drive_period=self.drive_period // math.gcd(self.drive_period, times),
             tangent=None,
-            unit=together(times, self.unit),
+            unit=step_unit(times, self.unit),
             entropy_production=produced and of_all,
             first_return=None,
         )

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.exponents.lyapunov import window_weights
-from statmech_attn.labels import Variable, Words
+from statmech_attn.labels import CodeWords, Variable
 
 
 CANDIDATES = 4  # near returns of the last point that are checked in full
@@ -135,7 +135,7 @@ def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:
     return jnp.median(jax.vmap(correlation)(frequencies))
 
 
-ZERO_ONE_RESULTS = Words(
+ZERO_ONE_RESULTS = CodeWords(
     "the sampling is coarse enough",
     "oversampled: chaos would look regular, take every n-th sample",
     "the series does not vary",

@@ -1,7 +1,7 @@
 """The classes of motion that the sign of one exponent can tell apart.
 
 A scan classifies every point twice: by all evidence (`phases.decide`), and by the
-sign of the plain average of the largest exponent alone (`dynamics.as_in_paper`), which
+sign of the plain average of the largest exponent alone (`dynamics.paper_phase`), which
 knows neither periods nor a second positive exponent.  They are compared in the classes
 that both have.
 """

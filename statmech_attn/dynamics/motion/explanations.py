@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from statmech_attn.dynamics.options import Criteria
-from statmech_attn.labels import counted
+from statmech_attn.labels import with_count
 from statmech_attn.presentation import quantity
 
 
@@ -66,7 +66,7 @@ class Verdict:
         return f"the window of {self.after(self.steps)} and both of its halves"
 
     def after(self, steps: int) -> str:
-        return counted(steps, self.unit)
+        return with_count(steps, self.unit)
 
     def asked(self, words: str) -> str:
         """Words with thresholds in the places of their names; nothing of a file."""
@@ -105,7 +105,7 @@ def _of_flow(v: Verdict) -> str:
         motion, shown = "torus", "shows a closed curve of it"
     elif len(v.exponents) > 1:
         motion, shown = "limit cycle", "has its period"
-    among = counted(len(v.exponents), "exponent")
+    among = with_count(len(v.exponents), "exponent")
     return (
         f"; {v.zeros} of {among} zero, and one always is along an orbit of a flow: a "
         f"{motion}; dynamics.section {shown}"

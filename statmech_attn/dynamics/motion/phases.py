@@ -24,12 +24,12 @@ from statmech_attn.dynamics.exponents.spectrum import (
 )
 from statmech_attn.dynamics.motion import chaos_tests
 from statmech_attn.dynamics.motion.rotation import frequency_of
-from statmech_attn.labels import Words
+from statmech_attn.labels import CodeWords
 from statmech_attn.options import NotNegative
 from statmech_attn.statistics import rounding
 
 
-PHASES = Words(
+PHASES = CodeWords(
     "fixed",
     "periodic",
     "quasiperiodic",
@@ -234,7 +234,7 @@ def on_torus(phase, values):
     return jnp.where(phase == QUASIPERIODIC, values, jnp.nan)
 
 
-def as_in_paper(spectrum: Spectrum, zero: NotNegative = 1e-4) -> Int[Array, "*batch"]:
+def paper_phase(spectrum: Spectrum, zero: NotNegative = 1e-4) -> Int[Array, "*batch"]:
     """The paper's classifier: sign of the plain leading average, nothing else.
 
     Args:
@@ -246,7 +246,7 @@ def as_in_paper(spectrum: Spectrum, zero: NotNegative = 1e-4) -> Int[Array, "*ba
         >>> from statmech_attn import dynamics
         >>> spectrum = dynamics.lyapunov_spectrum(
         ...     lambda x: 0.5 * x, jnp.array([1.0]), steps=256)
-        >>> dynamics.PHASES[int(as_in_paper(spectrum))]
+        >>> dynamics.PHASES[int(paper_phase(spectrum))]
         'periodic'
     """
     leading = spectrum.exponents[0]

@@ -45,12 +45,12 @@ from statmech_attn.dynamics.maps.systems import (
 )
 from statmech_attn.dynamics.maps.tracing import forward_only
 from statmech_attn.dynamics.motion.chaos_tests import main_frequency
-from statmech_attn.labels import STEP, together, Variable, Words
+from statmech_attn.labels import CodeWords, STEP, step_unit, Variable
 from statmech_attn.options import Count, MAX_COUNT, Several, WholeNumber
 from statmech_attn.statistics import rounding
 
 
-ROTATION_RESULTS = Words(
+ROTATION_RESULTS = CodeWords(
     "converged: the error is within the tolerance",
     "unsettled: the error is larger than the tolerance",
     "ambiguous: the angle does not wind once around the center of the curve",
@@ -200,7 +200,7 @@ def curve_rotation(
     require_like(shape_of_step(step, state), state)
     series = _observed(step, state, observe or vector, steps, transient, every)
     rotation = _curve_rotation(series, observe is not None)
-    return replace(rotation, unit=together(every, system.unit))
+    return replace(rotation, unit=step_unit(every, system.unit))
 
 
 @eqx.filter_jit

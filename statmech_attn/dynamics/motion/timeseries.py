@@ -26,7 +26,7 @@ from annotated_types import Ge
 from jaxtyping import Float
 
 from statmech_attn import extras
-from statmech_attn.labels import Words
+from statmech_attn.labels import CodeWords
 from statmech_attn.options import Count, Gaps, Positive, Several, WholeNumber
 
 
@@ -35,7 +35,7 @@ CLOSE = 1e-9  # a smaller share of close pairs is none at all, to rounding
 CURVED = 0.25  # change of slope along a fit, relative, that is no straight line
 ROUNDING = 1e-13  # size over the largest coordinate that is no size at all
 LEVEL = 1e-3  # change of a slope that is none
-TIMESERIES_RESULTS = Words(
+TIMESERIES_RESULTS = CodeWords(
     "estimated",
     "the series does not vary",
     "a value is not finite",

@@ -9,7 +9,7 @@ import asyncio
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
-PATIENCE = 10.0  # seconds for a request to come whole
+SECONDS_FOR_REQUEST = 10.0  # seconds for a request to come whole
 WAITING = 64  # connections that may wait for longer than SOON; of more, the oldest end
 SOON = 1.0  # seconds: a request that was sent with its connection has come by then
 MOST = 512  # connections that may wait at all
@@ -42,14 +42,14 @@ class Patient(H11Protocol):
 
     def _wait(self) -> None:
         """Begin to wait for a whole request."""
-        self._end = self.loop.call_later(PATIENCE, self.transport.abort)
+        self._end = self.loop.call_later(SECONDS_FOR_REQUEST, self.transport.abort)
         self._end_oldest(MOST, 0.0)
         self.loop.call_later(SOON, self._end_oldest, WAITING, SOON)
 
     def _end_oldest(self, most: int, least: float) -> None:
         """Let `most` connections wait; tell others that have for `least` seconds."""
         waiting = [
-            (connection._end.when() - PATIENCE, connection)
+            (connection._end.when() - SECONDS_FOR_REQUEST, connection)
             for connection in self.connections
             if isinstance(connection, Patient) and connection._end is not None
         ]

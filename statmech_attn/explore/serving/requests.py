@@ -70,14 +70,14 @@ class JobRequest(FileRequest):
     since: Which = 0
 
 
-class Sheet(FileRequest):
+class PictureRequest(FileRequest):
     """A request for a picture of a file: the number of a value for every choice."""
 
     name: str = ""
     chosen: dict[str, Which] = Field(default_factory=dict)
 
 
-class Picture(Sheet):
+class Picture(PictureRequest):
     """A request for a picture in a file of its own, of a part of a scan."""
 
     form: str = "png"
@@ -87,7 +87,7 @@ class Picture(Sheet):
     top: Number | None = None
 
 
-class Solved(Sheet):
+class Solved(PictureRequest):
     """A request for a picture at values that the file does not hold."""
 
     values: dict[str, Number]

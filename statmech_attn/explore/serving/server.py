@@ -27,17 +27,17 @@ from statmech_attn.explore.serving import page, requests
 from statmech_attn.explore.serving.guard import Guard, HOST, refused
 from statmech_attn.explore.serving.jobs import Job
 from statmech_attn.explore.views import overlays, pictures
-from statmech_attn.explore.views.line import Line
+from statmech_attn.explore.views.line import ParameterScan1D
 from statmech_attn.explore.views.live import Live
-from statmech_attn.explore.views.plane import Plane
+from statmech_attn.explore.views.plane import ParameterScan2D
 from statmech_attn.explore.views.served_file import beside, ServedFile
-from statmech_attn.explore.views.sheets import Sheet
+from statmech_attn.explore.views.sheets import PictureView
 from statmech_attn.explore.views.solving import Solving
 
 
 LOG = logging.getLogger(__name__)
 JOBS = 16  # that are remembered
-PATIENCE = 1.0  # seconds for what is computed or opened to end with the server
+SECONDS_TO_STOP = 1.0  # seconds for what is computed or opened to end with the server
 
 
 class Server:
@@ -89,7 +89,7 @@ class Server:
                     ("picture", self._picture, requests.Picture),
                     ("script", self._script, requests.Picture),
                     ("overlays", self._overlays, requests.FileRequest),
-                    ("figure", self._figure, requests.Sheet),
+                    ("figure", self._figure, requests.PictureRequest),
                     ("solved", self._solved, requests.Solved),
                 )
             ),
@@ -112,7 +112,7 @@ class Server:
         """End what is being computed, and close the files."""
         for job in self.jobs.values():
             job.cancel()
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + SECONDS_TO_STOP
         seconds_left = lambda: max(deadline - time.monotonic(), 0)
         for job in self.jobs.values():
             job.wait(seconds_left())
@@ -206,7 +206,7 @@ class Server:
 
     def _map(self, message: requests.Map) -> Response:
         view = self._view(message)
-        if not isinstance(view, Plane):
+        if not isinstance(view, ParameterScan2D):
             raise ValueError("This file is no scan of two parameters.")
         x, y = (message.left, message.right), (message.bottom, message.top)
         if not (x[0] < x[1] and y[0] < y[1]):
@@ -217,7 +217,7 @@ class Server:
 
     def _point(self, message: requests.Point) -> Response:
         view = self._view(message)
-        if isinstance(view, Sheet):
+        if isinstance(view, PictureView):
             raise ValueError("This file is no scan.")
         self._require_names(message)
         return _json(view.point(message.values))
@@ -261,7 +261,7 @@ class Server:
 
     def _picture(self, message: requests.Picture) -> Response:
         file, form = self._chosen(message).require(), message.form
-        if isinstance(self._chosen(message).view, Sheet):
+        if isinstance(self._chosen(message).view, PictureView):
             draw = lambda: self._sheet(message).figure(message.name, message.chosen)
             body = pictures.written(draw, form)
         else:
@@ -270,7 +270,7 @@ class Server:
 
     def _script(self, message: requests.Picture) -> Response:
         file, form = self._chosen(message).require(), message.form
-        if isinstance(self._chosen(message).view, Sheet):
+        if isinstance(self._chosen(message).view, PictureView):
             text = self._sheet(message).script(message.name, message.chosen, form)
         else:
             text = pictures.script(file, message.name, form, _limits(message))
@@ -278,12 +278,12 @@ class Server:
 
     def _overlays(self, message: requests.FileRequest) -> Response:
         view = self._view(message)
-        if isinstance(view, Sheet):
+        if isinstance(view, PictureView):
             raise ValueError("This file is no scan.")
         others = self._ready(but=message.file)
         return _json({"overlays": overlays.over(view.file, others)})
 
-    def _figure(self, message: requests.Sheet) -> Response:
+    def _figure(self, message: requests.PictureRequest) -> Response:
         return _json(self._sheet(message).readable(message.name, message.chosen))
 
     def _solved(self, message: requests.Solved) -> Response:
@@ -303,22 +303,24 @@ class Server:
             raise ValueError(f"file should be below {len(self.served)}.")
         return self.served[message.file]
 
-    def _view(self, message: requests.FileRequest) -> Line | Plane | Sheet:
+    def _view(
+        self, message: requests.FileRequest
+    ) -> ParameterScan1D | ParameterScan2D | PictureView:
         served = self._chosen(message)
         served.require()
         if served.view is None:
             raise ValueError("This file is no scan.")
         return served.view
 
-    def _sheet(self, message: requests.FileRequest) -> Sheet:
+    def _sheet(self, message: requests.FileRequest) -> PictureView:
         view = self._view(message)
-        if not isinstance(view, Sheet):
+        if not isinstance(view, PictureView):
             raise ValueError("This file has no figures.")
         return beside(view, self._ready(but=message.file))
 
-    def _line(self, message: requests.FileRequest) -> Line:
+    def _line(self, message: requests.FileRequest) -> ParameterScan1D:
         view = self._view(message)
-        if not isinstance(view, Line):
+        if not isinstance(view, ParameterScan1D):
             raise ValueError("This file is no scan of one parameter.")
         return view
 

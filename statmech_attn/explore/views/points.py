@@ -7,7 +7,7 @@ import xarray as xr
 
 from statmech_attn.dynamics import diagrams, PHASES, REASONS
 from statmech_attn.explore.result_files.files import finite, labelled
-from statmech_attn.labels import counted, rate, unit_of
+from statmech_attn.labels import rate, unit_of, with_count
 from statmech_attn.presentation import quantity
 
 
@@ -56,12 +56,12 @@ def verdict(part: xr.Dataset, names: tuple[str, ...]) -> dict[str, Any]:
     answer["rows"] = [
         [words, text]
         for words, text in (
-            ("period", counted(int(point.period), unit) if point.period else ""),
+            ("period", with_count(int(point.period), unit) if point.period else ""),
             ("rotation number", diagrams.rotation_text(point)),
             ("entropy production", _production(point)),
             ("0-1 test K", _known(point.zero_one)),
-            ("decided over", counted(int(point.window), unit)),
-            ("has held for", counted(int(point.horizon), unit)),
+            ("decided over", with_count(int(point.window), unit)),
+            ("has held for", with_count(int(point.horizon), unit)),
         )
         if text
     ]

@@ -8,10 +8,10 @@ from typing import Any
 from statmech_attn.explore.result_files.cancellation import first_line
 from statmech_attn.explore.result_files.files import File
 from statmech_attn.explore.result_files.stored_study import Uncomputable
-from statmech_attn.explore.views.line import Line
+from statmech_attn.explore.views.line import ParameterScan1D
 from statmech_attn.explore.views.live import Live
-from statmech_attn.explore.views.plane import Plane
-from statmech_attn.explore.views.sheets import Sheet, sheet_of
+from statmech_attn.explore.views.plane import ParameterScan2D
+from statmech_attn.explore.views.sheets import PictureView, sheet_of
 from statmech_attn.explore.views.solving import Solving
 
 
@@ -33,7 +33,7 @@ class ServedFile:
     def __init__(self, path: Path):
         self.path, self.state, self.error, self.done = path, "opening", "", 0.0
         self.file: File | None = None
-        self.view: Line | Plane | Sheet | None = None
+        self.view: ParameterScan1D | ParameterScan2D | PictureView | None = None
         self.live: Live | Solving | None = None
         self.why = ""  # nothing can be computed
 
@@ -45,7 +45,7 @@ class ServedFile:
                 self.file = File(self.path)
             else:
                 self.file.open()
-            kinds = {"line": Line, "plane": Plane}
+            kinds = {"line": ParameterScan1D, "plane": ParameterScan2D}
             if self.file.view in kinds:
                 self.view = kinds[self.file.view](self.file, self._tell)
             else:
@@ -65,7 +65,7 @@ class ServedFile:
         if self.state != "ready" or self.file is None:
             return answer | {"error": self.error}
         answer |= self.file.described() | {"why": self.why}
-        if isinstance(self.view, Sheet):
+        if isinstance(self.view, PictureView):
             try:
                 described = beside(self.view, open_beside).described()
             except Exception as error:  # of this file alone: the others are shown
@@ -96,6 +96,6 @@ class ServedFile:
             self.live, self.why = None, str(error)
 
 
-def beside(sheet: Sheet, others: Sequence[ServedFile]) -> Sheet:
+def beside(sheet: PictureView, others: Sequence[ServedFile]) -> PictureView:
     """A sheet with other files beside it."""
     return sheet.beside([x.file for x in others if x.file is not None])

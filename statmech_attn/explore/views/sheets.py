@@ -40,7 +40,7 @@ class Offer(NamedTuple):
     choices: list[Choice]
 
 
-class Sheet:
+class PictureView:
     """A file as its pictures.
 
     Attributes:
@@ -52,7 +52,7 @@ class Sheet:
         self.others: list[File] = []
         self._shown: OrderedDict[Any, Any] = OrderedDict()
 
-    def beside(self, others: Sequence[File]) -> "Sheet":
+    def beside(self, others: Sequence[File]) -> "PictureView":
         """The same sheet with other files open beside it."""
         sheet = copy.copy(self)
         sheet.others = list(others)
@@ -218,9 +218,9 @@ class Sheet:
         return self._shown[key]
 
 
-def sheet_of(file: File) -> Sheet | None:
+def sheet_of(file: File) -> PictureView | None:
     """The sheet of a file; none of a kind that has no pictures."""
-    return Sheet(file) if file.pictures else None
+    return PictureView(file) if file.pictures else None
 
 
 def joined(stored: xr.Dataset, point: xr.Dataset) -> xr.Dataset:

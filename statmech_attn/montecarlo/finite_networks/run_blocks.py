@@ -27,17 +27,17 @@ from jaxtyping import Array, Float, Int
 
 from statmech_attn.batches import devices, on_cpu
 from statmech_attn.dmft import (
+    advance_with_entropy,
     contract,
+    empty_window,
     Network,
-    no_past,
     OBSERVABLES,
     Observation,
     observation,
     Parameters,
-    Past,
     PRODUCTION,
-    read_token,
     receive,
+    ReversalWindow,
     State,
     token_overlaps,
 )
@@ -65,7 +65,7 @@ Method = Literal["collapsed", "spins"]
 AVERAGES: tuple[str, ...] = ("A_mean", "A_square", "m_o_se_mean", "m_o_se_square")
 
 
-class Layout(NamedTuple):
+class BlockLayout(NamedTuple):
     """How the runs of a point are cut into blocks; the last one may be shorter."""
 
     runs: int
@@ -80,7 +80,7 @@ class Layout(NamedTuple):
         return np.asarray(np.minimum(self.size, self.runs - self.size * block))
 
 
-def layout(runs: Count, method: Method, n_spins: Count) -> Layout:
+def layout(runs: Count, method: Method, n_spins: Count) -> BlockLayout:
     """Sizes of the blocks into which runs are cut, the same on every computer.
 
     At the level of spins a block is smaller where it would take long for one step.
@@ -91,18 +91,18 @@ def layout(runs: Count, method: Method, n_spins: Count) -> Layout:
         n_spins: number N of spins.
 
     Returns:
-        `Layout`: sizes of the blocks and of the calls.
+        `BlockLayout`: sizes of the blocks and of the calls.
 
     Example:
         >>> layout(1000, "collapsed", 10**6)
-        Layout(runs=1000, size=256)
+        BlockLayout(runs=1000, size=256)
     """
     longest = min(max(runs // BLOCKS, SMALLEST), LARGEST)
     if method == "spins":
         longest = min(longest, max(STRETCH[method] // n_spins, 1))
     size = -(-runs // -(-runs // longest))
     vector = 8  # doubles that are computed at once
-    return Layout(runs, size if size < vector else -(-size // vector) * vector)
+    return BlockLayout(runs, size if size < vector else -(-size // vector) * vector)
 
 
 class Simulated(NamedTuple):
@@ -228,7 +228,9 @@ class Simulator:
             state = _of_whole_spins(state, keys, first, self.counts)
         read = None
         if self.entropy_production:
-            read = _Read(no_past(self.net, state), jnp.zeros(state.newest.shape[1:]))
+            read = _Read(
+                empty_window(self.net, state), jnp.zeros(state.newest.shape[1:])
+            )
         return (params, keys, first, pad(number)), (state, sums, read)
 
     def advance(self, rows, carry, begin: int):
@@ -255,7 +257,7 @@ class Simulator:
         )
 
 
-def rows_of_a_call(size: int, method: str, n_spins: int, blocks: int) -> int:
+def rows_per_call(size: int, method: str, n_spins: int, blocks: int) -> int:
     """How many blocks of so many runs this device simulates at once.
 
     Calls of one simulation take equal parts, and devices equal parts of a call.  Each
@@ -298,7 +300,7 @@ def _of_whole_spins(state: State, keys: Words, first, counts) -> State:
 class _Read(NamedTuple):
     """What is known of the entropy production of the tokens so far."""
 
-    past: Past
+    past: ReversalWindow
     total: Float[Array, "rows runs"]  # of the tokens that are averaged
 
 
@@ -361,7 +363,7 @@ def _steps(shared, rows, carry, *, method: str, length: int, keep: int):
             net, params, state, address(lanes, t), plan, draw
         )
         if read is not None:
-            (_, past), rate = read_token(net, params, state, read.past, means)
+            (_, past), rate = advance_with_entropy(net, params, state, read.past, means)
             averaged = (t >= transient + net.context) & (t < steps)
             read = _Read(past, read.total + jnp.where(averaged, rate, 0.0))
         weight = jnp.where((t >= transient) & (t < steps), 1.0, 0.0)
@@ -399,7 +401,7 @@ class Moments:
         shape: of the moments of a point, (steps, 5, M).
     """
 
-    def __init__(self, points: int, cut: Layout, shape: tuple[int, ...]):
+    def __init__(self, points: int, cut: BlockLayout, shape: tuple[int, ...]):
         self.layout = cut
         self.mean = np.empty((points, *shape))
         self.square = np.empty((points, *shape))

@@ -36,13 +36,13 @@ from statmech_attn.montecarlo.finite_networks.randomness import (
     Words,
 )
 from statmech_attn.montecarlo.finite_networks.run_blocks import (
-    Layout,
+    BlockLayout,
     layout,
     Method,
     METHODS,
     Moments,
     observations,
-    rows_of_a_call,
+    rows_per_call,
     Simulated,
     Simulator,
 )
@@ -220,7 +220,7 @@ def simulate(
     points_of = _Points(*_flat(params, state, batch), point_keys(key, points, batch))
     cut = layout(runs, method, n_spins)
     if batch_runs is not None:
-        cut = Layout(runs, min(max(batch_runs, 1), runs))
+        cut = BlockLayout(runs, min(max(batch_runs, 1), runs))
     blocks = len(points_of.keys[0]) * cut.blocks
     simulator = Simulator(
         net,
@@ -229,7 +229,7 @@ def simulate(
         steps=steps,
         transient=transient,
         size=cut.size,
-        rows=rows_of_a_call(cut.size, method, n_spins, blocks),
+        rows=rows_per_call(cut.size, method, n_spins, blocks),
         keep=min(stored, cut.size),
         entropy_production=entropy_production,
     )
@@ -251,7 +251,9 @@ def simulate(
 class _Collected:
     """Blocks of all points, reduced and put into their places as they come."""
 
-    def __init__(self, simulator: Simulator, points: int, cut: Layout, stored: int):
+    def __init__(
+        self, simulator: Simulator, points: int, cut: BlockLayout, stored: int
+    ):
         steps, n_patterns = simulator.steps, simulator.net.n_patterns
         self._size = cut.size
         self.moments = Moments(points, cut, (steps, 5, n_patterns))
@@ -350,7 +352,7 @@ def point_keys(key: Key[Array, ""], points, batch: tuple[int, ...]) -> Words:
 
 
 def _all_blocks(
-    simulator: Simulator, points: _Points, cut: Layout
+    simulator: Simulator, points: _Points, cut: BlockLayout
 ) -> Iterator[tuple[int, int, Simulated]]:
     """Point, block and what was simulated, for all blocks in order.
 

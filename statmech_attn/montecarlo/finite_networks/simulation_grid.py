@@ -30,7 +30,7 @@ from statmech_attn.montecarlo.finite_networks.run_blocks import (
     Method,
     Moments,
     observations,
-    rows_of_a_call,
+    rows_per_call,
     Simulator,
 )
 from statmech_attn.montecarlo.finite_networks.simulation import (
@@ -171,7 +171,7 @@ class Simulations(Computation, OneRound):
         self._counts = [class_counts(patterns, n) for n in self.sizes]
         self._layout = layout(runs, method, self.sizes[-1])
         blocks = len(self.beta) * max(len(self._blocks(round)) for round in (0, 1))
-        self.batch = batch or rows_of_a_call(
+        self.batch = batch or rows_per_call(
             self._layout.size, method, self.sizes[-1], blocks
         )
         self._keys = [

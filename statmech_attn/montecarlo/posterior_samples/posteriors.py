@@ -12,7 +12,7 @@ from jaxtyping import Array, Key
 from scipy import stats
 
 from statmech_attn import bpkr, extras
-from statmech_attn.bpkr import estimates, Learning, points, quantities, TaskPoints
+from statmech_attn.bpkr import estimates, LearningTask, points, quantities, TaskPoints
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.options import Sampling
 from statmech_attn.montecarlo.posterior_samples import weight_space
@@ -92,7 +92,7 @@ class Posteriors(TaskPoints):
         >>> xi = jax.random.normal(jax.random.key(0), (30, 3, 1))
         >>> train, test = zip(*[(x[:20], x[20:]) for x in (xi, xi[:, 0, 0])])
         >>> points = Posteriors(
-        ...     jax.random.key(1), bpkr.Learning(*train, *test, (1,)),
+        ...     jax.random.key(1), bpkr.LearningTask(*train, *test, (1,)),
         ...     bpkr.Grid([9, 30], [0.1, 1.0]), sampling=Sampling(draws=100))
         >>> points.shape
         (2, 2)
@@ -105,7 +105,7 @@ class Posteriors(TaskPoints):
     def __init__(
         self,
         key: Key[Array, ""],
-        task: Learning,
+        task: LearningTask,
         grid: bpkr.Grid,
         *,
         sampling: Sampling = Sampling(),
@@ -159,7 +159,7 @@ def require_numpyro() -> None:
 def sampled(
     key,
     problem: bpkr.Problem,
-    task: Learning,
+    task: LearningTask,
     options: Sampling,
     report: Reporter,
     *,
@@ -178,7 +178,7 @@ def sampled(
 
 
 def exact_law(
-    key, problem: bpkr.Problem, task: Learning, options: Sampling, report: Reporter
+    key, problem: bpkr.Problem, task: LearningTask, options: Sampling, report: Reporter
 ) -> Sampled:
     """The exact law of the order parameters, by NUTS."""
     run_key, evidence_key = jax.random.split(key)
@@ -215,7 +215,7 @@ def exact_law(
 def all_weights(
     key,
     problem: bpkr.Problem,
-    task: Learning,
+    task: LearningTask,
     options: Sampling,
     report: Reporter,
     *,
@@ -266,7 +266,7 @@ def _named(U, U_a) -> dict[str, np.ndarray]:
     return named | {"U_a": np.reshape(U_a, np.shape(U_a)[:2])}
 
 
-def _described(sampled: Sampled, task: Learning, stored: int) -> dict[str, Any]:
+def _described(sampled: Sampled, task: LearningTask, stored: int) -> dict[str, Any]:
     """Means with errors, diagnostics and some draws of one point."""
     row: dict[str, Any] = {}
     for name, draws in sampled.order_parameters.items():

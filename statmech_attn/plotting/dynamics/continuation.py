@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from statmech_attn.labels import counted, unit_of
+from statmech_attn.labels import unit_of, with_count
 from statmech_attn.plotting.dynamics.bifurcation import bifurcation_samples
 from statmech_attn.plotting.frame import notes, sheets, style
 from statmech_attn.plotting.frame.axis_words import is_own, label, shown
 from statmech_attn.plotting.frame.readings import tell
-from statmech_attn.plotting.frame.registry import has, picture
+from statmech_attn.plotting.frame.registry import has_variable, picture
 from statmech_attn.plotting.frame.sheets import PanelAxes
 
 
@@ -105,7 +105,7 @@ def _shown(dataset: xr.Dataset) -> str:
     return style.WORDS["section"] + r" at $t \equiv 0$ mod $C$"
 
 
-@picture("critical_curves", "continuation", when=has("curve_kind"))
+@picture("critical_curves", "continuation", when=has_variable("curve_kind"))
 @style.styled
 def critical_curves(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Curves of bifurcations in two parameters, and what changes along them.
@@ -195,7 +195,7 @@ def _draw_points(axis: Axes, dataset: xr.Dataset) -> None:
 
 def _normal_form(point: xr.Dataset, criticality: str) -> str:
     """What a special point is beside its kind and place."""
-    period = counted(int(point.special_period), unit_of(point.special_period.attrs))
+    period = with_count(int(point.special_period), unit_of(point.special_period.attrs))
     parts = [f"period {period}"]
     if criticality != "none":
         parts.append(criticality)

@@ -191,7 +191,7 @@ def _amounts(
 def classifier_disagreement(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Classes by all evidence and by one sign, and the exponents where they differ.
 
-    The published classifier, `dynamics.as_in_paper`, looks at the sign of the plain
+    The published classifier, `dynamics.paper_phase`, looks at the sign of the plain
     average of the largest exponent after a fixed transient.  It tells no fixed point
     from a cycle, so both strips show the classes that both classifiers have, and differ
     exactly where the third strip says so.  Points without a verdict are marked apart.

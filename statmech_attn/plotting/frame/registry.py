@@ -130,6 +130,6 @@ def registered(kind: str, module: str) -> list[Picture]:
     return [row for row in rows if row.draw.__module__ == module]
 
 
-def has(name: str) -> Callable[[xr.Dataset], bool]:
+def has_variable(name: str) -> Callable[[xr.Dataset], bool]:
     """Whether a file has a variable."""
     return lambda dataset: name in dataset

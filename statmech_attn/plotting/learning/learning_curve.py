@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.plotting.frame import notes, sheets, style
-from statmech_attn.plotting.frame.registry import has, picture, points
+from statmech_attn.plotting.frame.registry import has_variable, picture, points
 from statmech_attn.plotting.frame.sheets import PanelAxes
 from statmech_attn.plotting.learning.order_parameters import look, named
 
@@ -49,7 +49,9 @@ def error_against_examples(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Fi
     return sheet.figure
 
 
-@picture("posterior_variance", "learning-curve", when=has("variance"), pages=points)
+@picture(
+    "posterior_variance", "learning-curve", when=has_variable("variance"), pages=points
+)
 @style.styled
 def variance_against_examples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """Posterior variance of f against P, mean over the test set.

@@ -20,7 +20,7 @@ from statmech_attn.options import Count
 from statmech_attn.plotting.frame import image_words, notes, sheets, style
 from statmech_attn.plotting.frame.registry import (
     Beside,
-    has,
+    has_variable,
     picture,
     temperatures,
     values_of,
@@ -117,7 +117,7 @@ def accuracy_against_width(
     return sheet.figure
 
 
-@picture("evidence", "order-parameter", when=has("log_evidence"))
+@picture("evidence", "order-parameter", when=has_variable("log_evidence"))
 @style.styled
 def evidence_against_width(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """ln p(Y) of the training labels against N, a line for each temperature.

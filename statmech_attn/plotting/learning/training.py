@@ -74,7 +74,7 @@ def _losses(axis: Axes, dataset: xr.Dataset) -> None:
 
 
 def _accuracies(axis: Axes, dataset: xr.Dataset) -> None:
-    N = _apart(dataset)
+    N = _jittered_widths(dataset)
     for name, colour, marker, label in (
         ("accuracy_train", style.GREY, "s", "training set"),
         ("accuracy", style.VERMILION, "o", "test set"),
@@ -97,7 +97,7 @@ def _order_parameters(
     axis: Axes, dataset: xr.Dataset, theory: xr.Dataset | None
 ) -> None:
     """Diagonal of U_1: how much of the network each path has."""
-    N = _apart(dataset)
+    N = _jittered_widths(dataset)
     for i, path in enumerate(dataset.path_1.values):
         colour = style.SERIES[i % len(style.SERIES)]
         trained = dataset.U_1.isel(path_1=i, path_1_pair=i).transpose(
@@ -120,7 +120,7 @@ def _order_parameters(
     axis.legend(loc="best")
 
 
-def _apart(dataset: xr.Dataset) -> np.ndarray:
+def _jittered_widths(dataset: xr.Dataset) -> np.ndarray:
     """Widths of all runs, those of one width side by side."""
     count = dataset.sizes["restart"]
     aside = np.exp(SPREAD * (np.arange(count) - (count - 1) / 2))

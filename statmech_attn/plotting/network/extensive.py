@@ -18,7 +18,7 @@ from statmech_attn.options import Count
 from statmech_attn.plotting.frame import notes, sheets, style
 from statmech_attn.plotting.frame.registry import (
     Beside,
-    has,
+    has_variable,
     Pages,
     pages_of,
     picture,
@@ -204,8 +204,8 @@ def _of_two_times(dataset: xr.Dataset) -> list[str]:
 CHOSEN: dict[str, Any] = {"pages": pages, "choices": {"name": _of_two_times}}
 
 
-@picture("correlations", "extensive", when=has("C"), **CHOSEN)
-@picture("correlations", "extensive-simulation", when=has("C_mean"), **CHOSEN)
+@picture("correlations", "extensive", when=has_variable("C"), **CHOSEN)
+@picture("correlations", "extensive-simulation", when=has_variable("C_mean"), **CHOSEN)
 @style.styled
 def two_times(
     dataset: xr.Dataset, name: str = "C", *, axes: PanelAxes = None

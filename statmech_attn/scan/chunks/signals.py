@@ -23,7 +23,7 @@ TEMPORARY_FAILURE = 75  # EX_TEMPFAIL: not finished, the same command goes on
 INTERRUPTED = 130
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 AGAIN = 0.2  # seconds until what was dropped is raised once more
-PATIENCE = 2.0  # seconds that a command has left after a second signal
+SECONDS_TO_END = 2.0  # seconds that a command has left after a second signal
 DROPPING = ("__del__", "remove", "_xla_gc_callback")  # functions that lose exceptions
 SHOW_CURSOR = b"\x1b[?25h"  # progress bars hide it
 
@@ -161,13 +161,13 @@ def _insist(hears: socket.socket, ended: threading.Event) -> None:
     while number := hears.recv(1):
         if number[0] not in NUMBERS:
             continue
-        if first and not ended.wait(PATIENCE):
+        if first and not ended.wait(SECONDS_TO_END):
             os.write(2, SHOW_CURSOR if os.isatty(2) else b"")
             os._exit(exit_code(first))
         first = first or number[0]
         while not select.select([hears], [], [], AGAIN)[0]:
             signal.pthread_kill(main, first)
-            if select.select([hears], [], [], PATIENCE)[0]:
+            if select.select([hears], [], [], SECONDS_TO_END)[0]:
                 hears.recv(1)  # this one
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable, TYPE_CHECKING
 
 import numpy as np
 
-from statmech_attn.labels import Variable, words
+from statmech_attn.labels import cf_words, Variable
 from statmech_attn.storage import Column
 
 
@@ -39,7 +39,7 @@ FAILURE = Variable(
     "why a point has no numbers",
     "1",
     "failure",
-    flags=words(FAILURES),
+    flags=cf_words(FAILURES),
     note="where a file has such points only",
 )
 

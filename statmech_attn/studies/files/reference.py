@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from statmech_attn import kinds
-from statmech_attn.options import MAX_COUNT, Said, said
+from statmech_attn.options import MAX_COUNT, option_texts, OptionText
 from statmech_attn.studies.files.spec import models, tables_in
 from statmech_attn.studies.tables import StudyTable
 
@@ -54,10 +54,10 @@ def of_study(
 
 def _described(part: dict[str, Any], table: type[BaseModel]) -> dict[str, Any]:
     """Schema of a table, with the sentences of its docstrings."""
-    sentences = said(table)
+    sentences = option_texts(table)
     part = part | {"description": inspect.cleandoc(table.__doc__ or "").split("\n")[0]}
     for key, field in part.get("properties", {}).items():
-        sentence, unit = sentences.get(key, Said("", ""))
+        sentence, unit = sentences.get(key, OptionText("", ""))
         field.pop("title", None)
         _without_null(field)
         if isinstance(field.get("default"), dict):

@@ -2,12 +2,12 @@
 
 import json
 
-from statmech_attn.bpkr import Learning, VALIDATION
+from statmech_attn.bpkr import LearningTask, VALIDATION
 from statmech_attn.studies.learning.tables import ArraysTask
 from statmech_attn.tasks import arrays
 
 
-def learning(table: ArraysTask) -> Learning:
+def learning(table: ArraysTask) -> LearningTask:
     """What the file holds, as its heads attend it.
 
     Of several test sets, one that is called validation chooses temperatures, beside the

@@ -6,12 +6,12 @@ from dataclasses import asdict
 import jax
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import Learning
+from statmech_attn.bpkr import LearningTask
 from statmech_attn.studies.learning.tables import HiddenMarkovTable
 from statmech_attn.tasks import hidden_markov
 
 
-def learning(table: HiddenMarkovTable) -> Learning:
+def learning(table: HiddenMarkovTable) -> LearningTask:
     """Heads, training and test set, each with a key of its own."""
     head_key, train_key, test_key = jax.random.split(jax.random.key(table.seed), 3)
     setting = hidden_markov.preset(table.preset, head_key, **table.changes)
@@ -30,4 +30,4 @@ def learning(table: HiddenMarkovTable) -> Learning:
     described |= {"skip": table.skip} if table.skip else {}
     description = json.dumps({"name": table.name, "seed": table.seed} | described)
     counts = bpkr.head_counts(setting.heads)
-    return Learning(*train, *test, counts, description, skip=table.skip)
+    return LearningTask(*train, *test, counts, description, skip=table.skip)

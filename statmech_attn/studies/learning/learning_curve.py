@@ -3,7 +3,7 @@
 import jax
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import estimates, Learning, learning_curves
+from statmech_attn.bpkr import estimates, learning_curves, LearningTask
 from statmech_attn.montecarlo import posteriors
 from statmech_attn.reporting import Silent
 from statmech_attn.studies.files import spec
@@ -43,7 +43,7 @@ def work(study: LearningCurveStudy) -> learning_curves.LearningCurves:
 
 
 def _sampler(
-    study: LearningCurveStudy, method: str, pool: Learning
+    study: LearningCurveStudy, method: str, pool: LearningTask
 ) -> learning_curves.Sampler:
     """The mean of f over draws by a method, with the settings of the study."""
 

@@ -9,7 +9,7 @@ both choices are (`bpkr.model_selection`).
 import jax
 import numpy as np
 
-from statmech_attn.bpkr import Attended, Learning, model_selection, VALIDATION
+from statmech_attn.bpkr import Attended, LearningTask, model_selection, VALIDATION
 from statmech_attn.montecarlo import posteriors
 from statmech_attn.scan import Scan
 from statmech_attn.studies.learning import tasks
@@ -38,7 +38,9 @@ def work(study: ModelSelectionStudy) -> Scan:
     )
 
 
-def _parted(key, whole: Learning, share: float | None) -> tuple[Attended, Learning]:
+def _parted(
+    key, whole: LearningTask, share: float | None
+) -> tuple[Attended, LearningTask]:
     """Validation examples, and what is learned from; both in the order of the task.
 
     `share` of the training examples is held out; None: the validation set of the task,

@@ -1,12 +1,12 @@
 """From the tables of a learning study to its task and its grid."""
 
-from statmech_attn.bpkr import Grid, Learning
+from statmech_attn.bpkr import Grid, LearningTask
 from statmech_attn.kinds import TASKS
 from statmech_attn.studies.learning.tables import listed, WidthsTable
 from statmech_attn.studies.tables import TaskTable
 
 
-def learning(table: TaskTable) -> Learning:
+def learning(table: TaskTable) -> LearningTask:
     """Draw the task of a study."""
     (row,) = TASKS.named(table.name)
     return TASKS.part(row, "draw")(table)

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import Attended, Learning
+from statmech_attn.bpkr import Attended, LearningTask
 from statmech_attn.studies.one_shot.trained import (
     load_trained,
     LOST,
@@ -68,7 +68,7 @@ class Source(NamedTuple):
         tests = self.images.tests(key, restart, table.n_test)
         return Drawn(train, tests, self.description)
 
-    def attended(self, restart: int) -> Learning:
+    def attended(self, restart: int) -> LearningTask:
         """All sets as the heads of a network attend them."""
         if restart not in usable(self.trained.results):
             raise ValueError(f"training {restart} learned nothing that can be pruned.")
@@ -81,7 +81,7 @@ def source(table: TrainedTask, trained: TrainedNetworks) -> Source:
     return Source(table, trained, image_sets.read(*drawn_from))
 
 
-def learning(table: RestartTask) -> Learning:
+def learning(table: RestartTask) -> LearningTask:
     """Training and test sets as the heads of one trained network attend them."""
     trained = load_trained(table.trained)
     transformer = network(trained, table.restart, Path(table.trained).name)
@@ -110,7 +110,7 @@ def learned(trained: TrainedNetworks, name: str) -> list[int]:
     return networks
 
 
-def attended(transformer: Transformer, examples: Drawn) -> Learning:
+def attended(transformer: Transformer, examples: Drawn) -> LearningTask:
     """All sets of a study as the heads of a network attend them."""
     heads = attention_heads(transformer)
     attend = lambda drawn: (attentioned(drawn.x, heads), drawn.y)
@@ -119,7 +119,7 @@ def attended(transformer: Transformer, examples: Drawn) -> Learning:
     for array in jax.tree.leaves((transformer.queries, transformer.keys)):
         digest.update(np.asarray(array).tobytes())
     described = examples.description | {"attention_sha256": digest.hexdigest()}
-    return Learning(
+    return LearningTask(
         *attend(examples.train),
         *sets[image_sets.MAIN],
         bpkr.head_counts(heads),

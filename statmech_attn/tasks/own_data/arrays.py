@@ -42,7 +42,7 @@ def load(
     skip: float | Sequence[float] = 0.0,
     heads: Sequence[str] = (),
     classes: Sequence[int] | None = None,
-) -> bpkr.Learning:
+) -> bpkr.LearningTask:
     """Read a file of arrays: its examples, of all test sets, with the heads taken.
 
     Args:
@@ -111,7 +111,7 @@ def write_example(folder: str | Path) -> Path:
 
 def _attended_sets(
     file: ArrayFile, readout, queries, skip, heads, classes
-) -> bpkr.Learning:
+) -> bpkr.LearningTask:
     ends = sets_of_tests(file)
     of_sets = {
         end: labels(file, f"Y{end}", classes=classes) for end in ("", *ends.values())
@@ -126,6 +126,6 @@ def _attended_sets(
 
     train, sets = attended(""), {name: attended(end) for name, end in ends.items()}
     first, several = sets[FIRST], sets if len(sets) > 1 else {}
-    return bpkr.Learning(
+    return bpkr.LearningTask(
         *train, *first, origin.counts, sets=several, names=names, skip=skip
     )

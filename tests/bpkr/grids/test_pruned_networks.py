@@ -10,7 +10,7 @@ import xarray as xr
 
 from statmech_attn import bpkr, storage
 from statmech_attn.batches import rng
-from statmech_attn.bpkr import Learning, prune_networks, pruning
+from statmech_attn.bpkr import LearningTask, prune_networks, pruning
 from statmech_attn.bpkr.grids.pruned_networks import (
     ORDERS,
     RANDOM_ORDERS,
@@ -68,7 +68,7 @@ def attended(y):
         if number == 2:
             raise ValueError("network 2 is out.")
         xi = INPUTS(X, NETWORKS[number][1])
-        return Learning(xi[:4], y[:4], xi[20:], y[20:], HEADS, skip=SKIP)
+        return LearningTask(xi[:4], y[:4], xi[20:], y[20:], HEADS, skip=SKIP)
 
     return attended
 

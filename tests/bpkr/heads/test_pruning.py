@@ -113,7 +113,7 @@ def test_a_skip_connection_is_pruned_like_a_head(network, off):
     assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
     y = np.sign(np.asarray(expected))
     assert (
-        pruning.right_without(
+        pruning.correct_without_heads(
             pruning.contributions(full, xi), y, HEADS, off, SKIP
         ).mean()
         == 1
@@ -141,9 +141,9 @@ def test_a_silent_head_costs_a_factor_and_no_accuracy(network):
     parts = PARTS(silent, INPUTS(x, heads))
     full, without = (pruning.pruned_outputs(parts, HEADS, o) for o in ([], [(0, 1)]))
     assert np.abs(without - full * math.sqrt(3 / 2)).max() < 1e-12
-    before = pruning.right_without(parts, y, HEADS)
-    assert (pruning.right_without(parts, y, HEADS, [(0, 1)]) == before).all()
-    assert (pruning.right_without(parts, y, HEADS, [(0, 0)]) != before).any()
+    before = pruning.correct_without_heads(parts, y, HEADS)
+    assert (pruning.correct_without_heads(parts, y, HEADS, [(0, 1)]) == before).all()
+    assert (pruning.correct_without_heads(parts, y, HEADS, [(0, 0)]) != before).any()
     (U, *_), _ = jax.jit(bpkr.order_parameters)(silent)
     for scores in (
         np.concatenate(bpkr.head_scores(U, HEADS)),
@@ -164,7 +164,7 @@ def test_heads_go_one_after_the_other_until_a_layer_is_empty(network):
     emptied = pruning.cumulative_accuracy(parts, y, HEADS, [0, 3, 1, 2, 4, 5])
     assert np.isfinite(emptied[:2]).all() and np.isnan(emptied[2:]).all()
     assert np.isnan(pruning.pruned_outputs(parts, HEADS, [(1, 0)])).all()
-    assert np.isnan(pruning.right_without(parts, y, HEADS, [(1, 0)])).all()
+    assert np.isnan(pruning.correct_without_heads(parts, y, HEADS, [(1, 0)])).all()
 
 
 def test_all_but_one_head_of_each_layer_leave_its_path(network):
@@ -238,7 +238,7 @@ def test_impossible_requests_are_refused(network):
     with pytest.raises(ValueError, match="no head 3 of layer 0"):
         pruning.pruned_outputs(parts, HEADS, [(0, 3)])
     with pytest.raises(ValueError, match="y must be of the size 40 in P"):
-        pruning.right_without(parts, y[:3], HEADS)
+        pruning.correct_without_heads(parts, y[:3], HEADS)
     with pytest.raises(ValueError, match="every number from 0 to 5 once"):
         pruning.cumulative_accuracy(parts, y, HEADS, [0, 1, 2, 3, 4, 4])
     with pytest.raises(ValueError, match="must be finite"):

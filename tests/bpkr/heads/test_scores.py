@@ -151,7 +151,7 @@ def test_several_outputs_are_scored_at_once():
 @pytest.mark.slow
 def test_one_example_has_no_error_and_labels_that_are_all_the_same_are_said(problem):
     with pytest.warns(UserWarning, match="all labels are the same"):
-        alone = bpkr.score(problem.among(jnp.array([3])), jax.random.key(0))
+        alone = bpkr.score(problem.subset(jnp.array([3])), jax.random.key(0))
     assert np.isnan(alone.stderr).all() and alone.failed == 0
     with pytest.warns(UserWarning, match="all labels are the same"):
         bpkr.score(problem.at(Y=jnp.ones(24)), jax.random.key(0), resamples=0)

@@ -160,10 +160,10 @@ def test_examples_that_are_none_have_no_kernel(linear, tests):
     """Neither among themselves nor with test inputs, of which they tell nothing."""
     part = training_sets.truncated(linear[1], 4)
     assert not part.xi.blocks[:, :, 4:].any() and not part.xi.blocks[..., 4:].any()
-    padded, alone = part, linear[1].among(np.arange(4))
+    padded, alone = part, linear[1].subset(np.arange(4))
     for one, other in zip(
         padded.theory(jnp.eye(3)).predict(tests[1]),
-        alone.theory(jnp.eye(3)).predict(tests[1].among(np.arange(4))),
+        alone.theory(jnp.eye(3)).predict(tests[1].subset(np.arange(4))),
     ):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
@@ -202,7 +202,7 @@ def test_kernels_that_do_not_fit_a_problem_are_refused(linear, tests, data):
         (lambda: pose(good, variances=[2.0, 1, 1]), "variances: kernels that are giv"),
         (lambda: pose(good, form="factors"), "form: kernels that are given contain"),
         (lambda: by_kernels.gaussian_process().mean(xi_test), "got an array"),
-        (lambda: by_kernels.gaussian_process().mean(tests[1].among([0])), "got .3, 3"),
+        (lambda: by_kernels.gaussian_process().mean(tests[1].subset([0])), "got .3, 3"),
         (lambda: by_inputs.gaussian_process().mean(tests[1]), "needs attentioned inp"),
         (lambda: weight_space.posterior(by_kernels), "weight space needs attention"),
         (lambda: weight_space.posterior(by_inputs, activation="tanh"), "one of relu"),

@@ -51,7 +51,7 @@ COLD_NODES = 24  # on either side of a threshold
 COLD_POINTS = 2**21  # of a cell before the last step
 
 
-class Past(NamedTuple):
+class ReversalWindow(NamedTuple):
     """What happened up to a step, for every history and node.
 
     Attributes:
@@ -103,7 +103,7 @@ def _summed(problem: LoadedNetwork, sites: Cells, steps: int, nodes: int) -> Val
     beta = 1 / np.asarray(temperatures(problem, steps))
     order = first_token(problem, sites, steps)
     both, weight = _first_spins(sites)
-    past = Past([both], [], [], weight[..., None])
+    past = ReversalWindow([both], [], [], weight[..., None])
     for t in range(steps):
         order = _attend(problem, order, jnp.array(t))
         a = np.asarray(order.A[t]) @ sites.output
@@ -169,7 +169,7 @@ def _on_nodes(row: Float[np.ndarray, " t"], z) -> Float[np.ndarray, " nodes"]:
     return noise
 
 
-def _score(past: Past, weighted, s: int) -> Float[np.ndarray, " cells"]:
+def _score(past: ReversalWindow, weighted, s: int) -> Float[np.ndarray, " cells"]:
     """Sum of weighted beta (x(s+1) - theta(s)) over histories and nodes."""
     theta = past.theta[s]
     count, histories, nodes = theta.shape
@@ -178,7 +178,7 @@ def _score(past: Past, weighted, s: int) -> Float[np.ndarray, " cells"]:
     return past.beta[s] * (drawn - (joined.sum((2, 4)) * theta).sum((1, 2)))
 
 
-def _extended(past: Past, weight, theta, beta: float) -> Past:
+def _extended(past: ReversalWindow, weight, theta, beta: float) -> ReversalWindow:
     """The past with one more token, which doubles the histories."""
     signs = np.array([1.0, -1.0])[:, None]
     chance = (1 + signs * theta[:, :, None]) / 2
@@ -186,7 +186,9 @@ def _extended(past: Past, weight, theta, beta: float) -> Past:
     weight = (weight[:, :, None] * chance).reshape(count, 2 * histories, nodes)
     spins = [np.repeat(x, 2, axis=1) for x in past.spins]
     newest = np.tile(signs.ravel(), (count, histories))
-    return Past([*spins, newest], [*past.theta, theta], [*past.beta, beta], weight)
+    return ReversalWindow(
+        [*spins, newest], [*past.theta, theta], [*past.beta, beta], weight
+    )
 
 
 class ColdPast(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 import scipy
 
 from statmech_attn import dmft, dynamics
-from statmech_attn.dmft import no_past, read_token
+from statmech_attn.dmft import advance_with_entropy, empty_window
 from statmech_attn.dmft.noise import irreversibility
 from statmech_attn.dynamics import diagrams
 
@@ -59,8 +59,8 @@ def log_probability(x, h):
 @jax.jit
 def of_tokens(net, params, state, means):
     """Rates of sampled tokens by the library; token t is read when t + C has come."""
-    turn = lambda carry, row: read_token(net, params, *carry, row)
-    return jax.lax.scan(turn, (state, no_past(net, state)), means)[1]
+    turn = lambda carry, row: advance_with_entropy(net, params, *carry, row)
+    return jax.lax.scan(turn, (state, empty_window(net, state)), means)[1]
 
 
 @pytest.mark.parametrize(

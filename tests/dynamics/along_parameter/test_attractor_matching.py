@@ -12,7 +12,7 @@ from statmech_attn.dynamics import (
     match_attractors,
     Search,
 )
-from statmech_attn.dynamics.along_parameter.attractor_matching import arrival
+from statmech_attn.dynamics.along_parameter.attractor_matching import set_of_orbit
 
 
 STARTS = np.array([-1.1, -0.6, -0.2, 0.3, 0.7, 1.2])
@@ -119,7 +119,7 @@ def test_a_flow_arrives_on_a_cycle_of_which_some_points_are_stored(stored):
     points = orbits.set_of(0)
     here = points[np.linspace(0, 81, stored).astype(int)]
     beside = here + np.array([0.1, 0.0])
-    arrives = lambda sets, *periods: arrival(orbits, 0, sets, np.array(periods))
+    arrives = lambda sets, *periods: set_of_orbit(orbits, 0, sets, np.array(periods))
     assert arrives([beside, here], 82, 82) == 1
     assert arrives([beside], 82) == -1
     assert arrives([here, here], 164, 82) == 1

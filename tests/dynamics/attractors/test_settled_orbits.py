@@ -21,8 +21,8 @@ from statmech_attn.dynamics.attractors.orbit_follower import Follower
 from statmech_attn.dynamics.attractors.settled_orbits import (
     CYCLE,
     follow_with,
-    GONE,
     IRREGULAR,
+    KIND_DIVERGED,
     left_to_go,
     REGULAR,
 )
@@ -79,7 +79,7 @@ def test_starts_beyond_the_fixed_point_of_the_quadratic_map_diverge():
     assert_shares(
         [found.counts[0], np.sum(found.label == -2)], 2000, [bounded, 1 - bounded]
     )
-    assert (found.orbits.kind[found.label == -2] == GONE).all()
+    assert (found.orbits.kind[found.label == -2] == KIND_DIVERGED).all()
 
 
 @pytest.mark.slow

@@ -81,10 +81,10 @@ def test_published_cycles_against_extended_precision():
     vectors = np.asarray(system.vector(start))
     everyone = np.arange(len(periods))
 
-    def once(which, vectors_of, frames_of, periods_of, kicks):
+    def once(which, vector_count, frames_of, periods_of, kicks):
         # All lanes go round, so that one program serves: the others are left out.
         vectors, frames = place["vectors"].copy(), place["frames"].copy()
-        vectors[:, which], frames[..., which] = vectors_of, frames_of
+        vectors[:, which], frames[..., which] = vector_count, frames_of
         after = rounds(system, start, vectors, frames, kicks, whole)
         return jax.tree.map(lambda x: np.asarray(x)[..., which], after)
 

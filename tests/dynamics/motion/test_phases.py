@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from statmech_attn import dynamics
-from statmech_attn.dynamics import as_in_paper, lyapunov_spectrum, PHASES
+from statmech_attn.dynamics import lyapunov_spectrum, paper_phase, PHASES
 from statmech_attn.dynamics.motion.phases import decide
 
 
@@ -46,5 +46,5 @@ def test_the_papers_classifier_looks_at_one_sign_only():
     spectrum = lambda r: lyapunov_spectrum(
         lambda x: r * x * (1 - x), jnp.array(0.3), steps=2000, transient=500
     )
-    names = [PHASES[int(as_in_paper(spectrum(r)))] for r in (3.2, 3.9)]
+    names = [PHASES[int(paper_phase(spectrum(r)))] for r in (3.2, 3.9)]
     assert names == ["periodic", "chaotic"]

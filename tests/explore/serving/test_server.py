@@ -59,7 +59,7 @@ def test_a_target_without_the_token_is_refused(page, target):
 def test_a_request_that_never_comes_whole_ends(page, begun, monkeypatch):
     from statmech_attn.explore.serving import connections
 
-    monkeypatch.setattr(connections, "PATIENCE", 0.2)
+    monkeypatch.setattr(connections, "SECONDS_FOR_REQUEST", 0.2)
     with _connected(page) as connection:
         connection.sendall(begun)
         with suppress(ConnectionResetError):
@@ -69,7 +69,7 @@ def test_a_request_that_never_comes_whole_ends(page, begun, monkeypatch):
 def test_half_a_body_ends(page, monkeypatch):
     from statmech_attn.explore.serving import connections
 
-    monkeypatch.setattr(connections, "PATIENCE", 0.2)
+    monkeypatch.setattr(connections, "SECONDS_FOR_REQUEST", 0.2)
     path = page.address.removeprefix(page.origin)
     head = (
         f"POST {path}api/files HTTP/1.1\r\nHost: {page.origin.removeprefix('http://')}"

@@ -17,7 +17,7 @@ from statmech_attn import plotting, storage
 from statmech_attn.dynamics import PHASES
 from statmech_attn.explore.result_files.files import File
 from statmech_attn.explore.views import overlays, sheets
-from statmech_attn.explore.views.sheets import joined, Sheet, sheet_of
+from statmech_attn.explore.views.sheets import joined, PictureView, sheet_of
 from statmech_attn.plotting.frame import registry, style
 from statmech_attn.presentation import quantity
 
@@ -111,12 +111,14 @@ def test_a_picture_is_the_figure_of_this_name(files):
     figure = dict(plotting.pictures(storage.read(files["pruning"].path)))[
         "pruned_heads"
     ]
-    assert Sheet(files["pruning"]).readable("pruned_heads") == plotting.readable(figure)
+    assert PictureView(files["pruning"]).readable("pruned_heads") == plotting.readable(
+        figure
+    )
 
 
 def test_pages_and_keywords_are_chosen_by_number():
     file = held(theory())
-    sheet = Sheet(file)
+    sheet = PictureView(file)
     chosen = {"width": 2, "temperature": 1}
     (cells,) = told(sheet.readable("order_parameters", chosen), "path")
     expected = file.dataset.U_1.sel(width=50, temperature=1.0)
@@ -128,9 +130,9 @@ def test_pages_and_keywords_are_chosen_by_number():
 
 
 def test_a_picture_is_drawn_once_for_all_who_ask(monkeypatch):
-    sheet = Sheet(held(theory()))
+    sheet = PictureView(held(theory()))
     first = sheet.readable("accuracy", {"temperature": 1})
-    monkeypatch.setattr(Sheet, "figure", None)
+    monkeypatch.setattr(PictureView, "figure", None)
     assert sheet.beside([]).readable("accuracy", {"temperature": 1}) is first
 
 
@@ -140,7 +142,7 @@ def test_a_point_that_was_computed_stands_among_stored_ones():
         theory((33.0,), (0.25,)).isel(width=0, temperature=0).drop_vars("accuracy_gp")
     )
     point["accuracy"] = 0.5
-    sheet = Sheet(held(stored))
+    sheet = PictureView(held(stored))
     content = sheet.readable("accuracy", {"temperature": 0}, point)
     (curve,) = [x for x in told(content, "accuracy") if len(x[0]) == 4]
     assert curve[0] == ("10", "20", "33", "50") and curve[1][2] == "0.5"
@@ -171,19 +173,19 @@ def test_at_another_temperature_only_the_point_is_known():
 )
 def test_choices_that_are_not_there_are_refused_in_one_line(name, chosen, said):
     with pytest.raises(ValueError, match=said) as refusal:
-        Sheet(held(theory())).readable(name, chosen)
+        PictureView(held(theory())).readable(name, chosen)
     assert "\n" not in str(refusal.value)
 
 
 def test_what_is_larger_than_a_picture_may_be_is_refused(monkeypatch):
     monkeypatch.setattr(sheets, "LARGEST", 100)
     with pytest.raises(ValueError, match="more than fits into a picture"):
-        Sheet(held(theory())).readable("accuracy")
+        PictureView(held(theory())).readable("accuracy")
 
 
 def test_estimates_of_one_problem_are_compared(files):
     others = [files[name] for name in ("exact-0", "weights-0")]
-    sheet = Sheet(files["saddle-0"]).beside(others)
+    sheet = PictureView(files["saddle-0"]).beside(others)
     content = sheet.readable("comparison/finite_width")
     for words in ("saddle point", "exact law", "weights (NUTS)"):
         assert told(content, f"{words}: "), words
@@ -191,18 +193,20 @@ def test_estimates_of_one_problem_are_compared(files):
     (accuracy,) = told(content, "exact law", panel=2)
     expected = quantity(float(exact.accuracy), float(exact.accuracy_stderr))
     assert accuracy[1] == (expected,) and "±" in expected
-    assert "comparison/finite_width" not in Sheet(files["saddle-0"]).offers()
-    other = Sheet(files["theory-0"]).beside([held(theory())])  # of no sampled weights
+    assert "comparison/finite_width" not in PictureView(files["saddle-0"]).offers()
+    other = PictureView(files["theory-0"]).beside(
+        [held(theory())]
+    )  # of no sampled weights
     assert not [name for name in other.offers() if "/" in name]
 
 
 def test_samples_of_the_same_task_are_drawn_beside_the_theory(monkeypatch):
-    monkeypatch.setattr(Sheet, "_comparison", lambda self: None)  # of whole files
+    monkeypatch.setattr(PictureView, "_comparison", lambda self: None)  # of whole files
     sampled = theory().isel(temperature=[1])[["U_1", "accuracy"]]
     sampled["accuracy_stderr"] = 0.01 * sampled.accuracy
     sampled.attrs |= {"kind": "posterior", "method": "order-parameter"}
     of_another = sampled.assign_attrs(task="another")
-    sheet = Sheet(held(theory((10.0,), (1.0,))))
+    sheet = PictureView(held(theory((10.0,), (1.0,))))
     count = lambda *files: len(told(sheet.beside(files).readable("accuracy"), "width"))
     alone = count()
     assert count(held(sampled)) == alone + 1
@@ -217,7 +221,7 @@ def test_a_file_without_what_its_kind_has_leaves_the_others_alone():
     sampled = theory().assign_attrs(kind="posterior", method="order-parameter")
     served.file, of_samples.file = held(theory()), held(sampled)
     served.file.described = dict
-    served.view, served.state = Sheet(served.file), "ready"
+    served.view, served.state = PictureView(served.file), "ready"
     assert served.described([])["view"] == "sheet"
     told = served.described([of_samples])  # samples that lack their errors
     assert told["state"] == "failed" and told["error"]
@@ -246,7 +250,7 @@ def simulated() -> tuple[xr.Dataset, xr.Dataset]:
 
 def test_the_noise_band_of_a_theory_is_drawn_beside_a_simulation():
     theory, simulation = simulated()
-    sheet = Sheet(held(simulation)).beside([held(theory)])
+    sheet = PictureView(held(simulation)).beside([held(theory)])
     half = theory.m_o_se_noise_std.values[0, :, 1] / 20
     bands = lambda sheet: [
         path.vertices
@@ -263,7 +267,7 @@ def test_the_noise_band_of_a_theory_is_drawn_beside_a_simulation():
     same = lambda y: len(y) == len(mean) and np.allclose(numbers(y), mean, rtol=1e-5)
     assert any(same(x[1]) for x in told(content, panel=1))
     elsewhere = held(theory.assign_attrs(start="elsewhere"))
-    alone = Sheet(held(simulation)).beside([elsewhere])
+    alone = PictureView(held(simulation)).beside([elsewhere])
     limit = lambda sheet: told(sheet.readable("simulation"), "mean field, N → ∞")
     assert limit(sheet) and not limit(alone)
 
@@ -271,7 +275,7 @@ def test_the_noise_band_of_a_theory_is_drawn_beside_a_simulation():
 def test_pages_are_named_after_what_is_on_them():
     _, simulation = simulated()
     many = xr.concat([simulation.assign_coords(beta=[b]) for b in range(8)], "beta")
-    offer = Sheet(held(many)).offers()["simulation"]
+    offer = PictureView(held(many)).offers()["simulation"]
     (pages,) = [choice for choice in offer.choices if choice.name == "page"]
     assert list(pages.labels) == ["β = 0 to 5", "β = 6 to 7"]
 
@@ -285,7 +289,7 @@ def test_a_figure_that_tells_no_numbers_is_shown(monkeypatch):
     circle.__doc__ = "A circle."
     row = registry.Picture("circle", circle)
     monkeypatch.setattr(sheets, "offered", lambda data: [row])
-    content = Sheet(held(theory())).readable("circle")
+    content = PictureView(held(theory())).readable("circle")
     assert "<svg" in content["image"] and not content["panels"][0]["marks"]
 
 

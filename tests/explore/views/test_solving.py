@@ -9,7 +9,7 @@ from statmech_attn import storage, studies
 from statmech_attn.explore.result_files.cancellation import Cancelled
 from statmech_attn.explore.result_files.files import File
 from statmech_attn.explore.result_files.stored_study import Uncomputable
-from statmech_attn.explore.views.sheets import Sheet
+from statmech_attn.explore.views.sheets import PictureView
 from statmech_attn.explore.views.solving import Solving
 
 
@@ -58,7 +58,7 @@ def test_a_point_between_is_that_of_a_study_that_has_it(solving, tmp_path):
 
 
 def test_a_point_between_is_drawn_where_it_belongs(solving):
-    sheet = Sheet(solving.file)
+    sheet = PictureView(solving.file)
     point = solving.solved({"width": 33.0, "temperature": 0.1})
     (panel,) = sheet.readable("accuracy", {"temperature": 0}, point)["panels"]
     (curve,) = [x["numbers"] for x in panel["marks"] if len(x["numbers"]) == 3]

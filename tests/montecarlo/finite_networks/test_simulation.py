@@ -11,7 +11,7 @@ from statmech_attn import dmft
 from statmech_attn.batches import runtime
 from statmech_attn.montecarlo import class_counts, simulate
 from statmech_attn.montecarlo.finite_networks import run_blocks
-from statmech_attn.montecarlo.finite_networks.run_blocks import rows_of_a_call
+from statmech_attn.montecarlo.finite_networks.run_blocks import rows_per_call
 
 
 FILE = dmft.load("poclopez-pe2")
@@ -114,12 +114,12 @@ def test_moments_of_a_block_do_not_depend_on_how_many_are_beside_it():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_few_runs_are_not_simulated_beside_others_that_nobody_asked_for(method):
-    rows = functools.partial(rows_of_a_call, method=method, n_spins=3000)
+    rows = functools.partial(rows_per_call, method=method, n_spins=3000)
     full = rows(1, blocks=10**6)
     assert [rows(4, blocks=1), rows(4, blocks=3), rows(1, blocks=5)] == [1, 3, 5]
     assert rows(1, blocks=1) == 2  # one lane alone is rounded in another way
     assert rows(1, blocks=full + 2) == full // 2 + 1
-    assert rows_of_a_call(1, "spins", 2**28, blocks=9) == 1  # in memory for one
+    assert rows_per_call(1, "spins", 2**28, blocks=9) == 1  # in memory for one
 
 
 def test_threads_compute_on_the_device_that_was_chosen(monkeypatch):

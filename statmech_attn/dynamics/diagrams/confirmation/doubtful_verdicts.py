@@ -141,7 +141,7 @@ class Watched(NamedTuple):
     states: PyTree
 
 
-def watched(
+def follow_until_change(
     scan: Scan,
     points: Points,
     verdict: np.ndarray,
@@ -169,20 +169,20 @@ def watched(
         pending = np.flatnonzero(stayed)
         if not pending.size:
             break
-        tokens = max(int(look * horizon) - followed - scan.glance_steps, 0)
+        tokens = max(int(look * horizon) - followed - scan.short_window_steps, 0)
 
         def further(batch: Points, real: int, stop: threading.Event, tokens=tokens):
             return scan.advanced(batch, tokens, stop, lambda steps: tick(steps * real))
 
-        def glance(batch: Points, real: int, stop: threading.Event):
-            state, _, verdicts = scan.glance(batch)
-            tick(scan.glance_steps * real)
+        def short_window(batch: Points, real: int, stop: threading.Event):
+            state, _, verdicts = scan.short_window(batch)
+            tick(scan.short_window_steps * real)
             return state, verdicts
 
         state = gather(scan.advance, tokens, points, pending, further)
         points = Points(points.params, put(points.starts, state, pending))
-        steps = scan.glance_steps
-        state, verdicts = gather(scan.examine, steps, points, pending, glance)
+        steps = scan.short_window_steps
+        state, verdicts = gather(scan.examine, steps, points, pending, short_window)
         points = Points(points.params, put(points.starts, state, pending))
         like = same(verdicts, *verdict[:, pending])
         unsure = np.flatnonzero(like & phases.undecided(verdicts.phase))

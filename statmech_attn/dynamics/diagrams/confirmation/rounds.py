@@ -89,7 +89,7 @@ class Repeats(NamedTuple):
         return {REPEATS: np.stack(self, axis=1)}
 
 
-class RowsSoFar(NamedTuple):
+class EvidenceOfRounds(NamedTuple):
     """What is known of the rows after the rounds so far.
 
     Attributes:
@@ -212,7 +212,7 @@ class ConfirmationRounds(OneRound):
         again, scan = self.diagram.again, self.scan
         assert again is not None and again.horizon is not None
         rounds = 1 + math.ceil(math.log2(max(again.horizon / self._first(), 1)))
-        look = scan.glance_steps + scan.window_steps(0)
+        look = scan.short_window_steps + scan.window_steps(0)
         tangent = (len(doubtful_verdicts.LOOKS) + rounds - 1) * look + settling
         batches = math.ceil(points * again.starts / scan.lanes)
         return batches * (again.horizon * times.step + tangent * times.tangent_step)
@@ -226,7 +226,7 @@ class ConfirmationRounds(OneRound):
         with limited(1):
             count = points * again.starts
             seconds = scan.advance.seconds(count, this_round.further)
-            steps = len(this_round.looks) * scan.glance_steps
+            steps = len(this_round.looks) * scan.short_window_steps
             seconds += scan.examine.seconds(count, steps)
         about = f": about {duration(busy * seconds)}" if seconds else ""
         return (
@@ -246,7 +246,7 @@ class ConfirmationRounds(OneRound):
         of_scan = self.scan_rows(results)
         if not self.diagram.plan.exponents:
             return of_scan
-        so_far = self._so_far(of_scan, results)
+        so_far = self._evidence(of_scan, results)
         doubt = doubtful_verdicts.doubtful(so_far.verdict, self._pairs()) & ~so_far.run
         doubt |= (so_far.chance >= lifetimes.DOUBT) & so_far.run & ~so_far.departed
         changed = {
@@ -271,7 +271,7 @@ class ConfirmationRounds(OneRound):
         changed |= {n: np.where(departed, y, x).astype(x.dtype) for n, x, y in final}
         return Judged(of_scan, changed)
 
-    def _so_far(self, of_scan: Rows, results: Results) -> "RowsSoFar":
+    def _evidence(self, of_scan: Rows, results: Results) -> "EvidenceOfRounds":
         """What the rounds of rows that were run again have shown so far."""
         verdict, horizon = _verdict_of(of_scan), of_scan.column("horizon").astype(float)
         sums = np.full((verdict.shape[1], len(Repeats._fields)), np.nan)
@@ -294,7 +294,7 @@ class ConfirmationRounds(OneRound):
         chance = lifetimes.still_transient(
             verdict, self._pairs(), horizon, time, departures
         )
-        return RowsSoFar(verdict, repeats, run, departed, chance, late)
+        return EvidenceOfRounds(verdict, repeats, run, departed, chance, late)
 
     def _pairs(self) -> np.ndarray:
         """Neighbouring rows; those of one start with those of the same."""
@@ -312,7 +312,7 @@ class ConfirmationRounds(OneRound):
         """The next round: of the rows that need one, those that were run least."""
         again = self.diagram.again
         assert again is not None and again.horizon is not None
-        so_far = self._so_far(self.scan_rows(earlier), earlier)
+        so_far = self._evidence(self.scan_rows(earlier), earlier)
         doubt = doubtful_verdicts.doubtful(so_far.verdict, self._pairs())
         doubt |= so_far.verdict[0] == phases.TRANSIENT
         steps = so_far.repeats.horizon
@@ -347,7 +347,7 @@ class ConfirmationRounds(OneRound):
         verdict = np.repeat(payload["verdict"].T, starts, axis=1)
         _, _, further = this_round = payload["confirmation"]
         report = lambda steps: tick(steps / (starts * further))
-        watched = doubtful_verdicts.watched(
+        watched = doubtful_verdicts.follow_until_change(
             self.scan, points, verdict, further, report, this_round.looks
         )
         stayed = watched.stayed.reshape(-1, starts)

@@ -8,14 +8,14 @@ import numpy as np
 
 from statmech_attn.batches import seconds_of, workers
 from statmech_attn.dynamics.diagrams.stages import cycle_exponents
-from statmech_attn.dynamics.diagrams.stages.lanes import Bend, Points, Verdicts
+from statmech_attn.dynamics.diagrams.stages.lanes import Points, Verdicts, WindowEnd
 from statmech_attn.dynamics.diagrams.stages.stages import PIECE, Scan, SEGMENT
 from statmech_attn.dynamics.exponents import lyapunov
 from statmech_attn.dynamics.motion import phases
 
 
 FEWEST = 8  # points of a sample that stand for a part of the grid
-PATIENCE = 5.0  # seconds of a window from which the times of others are told
+TIMED_SECONDS = 5.0  # seconds of a window from which the times of others are told
 
 
 class Times(NamedTuple):
@@ -68,7 +68,7 @@ def batch_times(scan: Scan, points: Points, parts: int) -> Times:
     long = 2 * max(min(first // 4, _turns(scan, PIECE)), scan.shortest())
     short = max(long // 32, scan.shortest())
     state, _, few, _ = _timed(scan, points, short)
-    long = max(min(long, int(short * PATIENCE / few)), 2 * short)
+    long = max(min(long, int(short * TIMED_SECONDS / few)), 2 * short)
     settled = Points(points.params, state)
     _, bends, many, verdicts = _timed(scan, settled, long)
     turn = max(many - few, 0.0) / (long - short)
@@ -101,7 +101,7 @@ def _timed(scan: Scan, points: Points, turns: int):
     call = lambda: run.append(scan.examine(points.size, scan.arrays, *points, *window))
     seconds = seconds_of(call, repeats=1)
     state, bend, verdicts = run[0]
-    return state, Bend(*bend), seconds, verdicts
+    return state, WindowEnd(*bend), seconds, verdicts
 
 
 def _turns(scan: Scan, steps: int) -> int:

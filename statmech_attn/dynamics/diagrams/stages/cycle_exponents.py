@@ -8,11 +8,11 @@ import numpy as np
 
 from statmech_attn.batches import batches, on_cpu, Origin, Stage
 from statmech_attn.dynamics.diagrams.stages.lanes import (
-    Bend,
     joined,
     Points,
     put,
     Verdicts,
+    WindowEnd,
 )
 from statmech_attn.dynamics.exponents import cycles, frames
 from statmech_attn.dynamics.maps.systems import System
@@ -21,7 +21,9 @@ from statmech_attn.dynamics.motion import phases
 
 LANES = 16  # on a CPU: a wide batch waits for its longest cycle
 SURE = 6.0  # standard errors by which the exponent of another cycle differs
-PATIENCE = 4  # rounds in which the frame of a window gains a factor of two on a cycle
+ROUNDS_TO_HALVE = (
+    4  # rounds in which the frame of a window gains a factor of two on a cycle
+)
 
 
 def stage(
@@ -67,7 +69,7 @@ def with_cycles(
     stage: Stage,
     system: System,
     params,
-    bends: Bend,
+    bends: WindowEnd,
     verdicts: Verdicts,
     rank: int | None,
 ) -> Verdicts:
@@ -110,7 +112,7 @@ def with_cycles(
         return joined(job, list(batches(np.arange(len(which)), lanes)))
 
     spectrum = cycles.spectra(
-        once, vectors, frame, periods, k, rank=rank, patience=PATIENCE
+        once, vectors, frame, periods, k, rank=rank, patience=ROUNDS_TO_HALVE
     )
     largest, stderr = verdicts.exponents[0, cyclic], verdicts.stderr[0, cyclic]
     above = spectrum.exponents[0] > largest + SURE * stderr

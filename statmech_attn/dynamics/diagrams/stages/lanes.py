@@ -61,7 +61,7 @@ class Verdicts(NamedTuple):
         return np.cumprod(np.isfinite(self.exponents), axis=0).sum(axis=0)
 
 
-class Bend(NamedTuple):
+class WindowEnd(NamedTuple):
     """Where the window of a point ended and its tail began; points on the last axis."""
 
     state: PyTree

@@ -7,11 +7,11 @@ from jaxtyping import PyTree
 
 from statmech_attn.dynamics.diagrams.stages import cycle_exponents
 from statmech_attn.dynamics.diagrams.stages.lanes import (
-    Bend,
     gather,
     Points,
     put,
     Verdicts,
+    WindowEnd,
 )
 from statmech_attn.dynamics.diagrams.stages.stages import Scan, Tick
 from statmech_attn.dynamics.motion import classification, phases
@@ -83,7 +83,7 @@ class Windowed(NamedTuple):
 
     points: Points
     verdicts: Verdicts
-    bends: Bend
+    bends: WindowEnd
     pending: np.ndarray
 
 
@@ -105,7 +105,7 @@ def classified(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts
         state, bend, latest = gather(scan.examine, steps, points, pending, job)
         undecided = pending[phases.undecided(latest.phase)]
         points = Points(points.params, put(points.starts, state, pending))
-        return points, latest, Bend(*bend), undecided
+        return points, latest, WindowEnd(*bend), undecided
 
     def longer(before: Windowed, doubling: int) -> Windowed:
         pending = before.pending

@@ -44,7 +44,7 @@ READING = 3.0  # plain steps that entropy production of one costs, as measured
 Tick = Callable[[float], None]
 
 
-class Fit(NamedTuple):
+class SystemSizes(NamedTuple):
     """What a system and a state of it come to."""
 
     dimension: int  # coordinates of a state
@@ -52,7 +52,7 @@ class Fit(NamedTuple):
     turn: int  # steps after which the drive and the layout of a state repeat
 
 
-def fitted(system: System, plan: Plan, point: Points) -> Fit:
+def fitted(system: System, plan: Plan, point: Points) -> SystemSizes:
     """Check that system, plan and a point go together."""
     if system.drive_period > 1 and system.clock is None:
         raise ValueError(
@@ -71,7 +71,7 @@ def fitted(system: System, plan: Plan, point: Points) -> Fit:
             f"value must lie in 0..{displayed - 1}, the coordinates that the system "
             f"displays; got {plan.value}."
         )
-    return Fit(dimension, displayed, turn)
+    return SystemSizes(dimension, displayed, turn)
 
 
 def irreversible(system: System, plan: Plan) -> bool:
@@ -80,7 +80,7 @@ def irreversible(system: System, plan: Plan) -> bool:
     return bool(averaged) and system.entropy_production is not None
 
 
-class Reading(NamedTuple):
+class VerdictSettings(NamedTuple):
     """What verdicts depend on besides the sums and the tail of a window."""
 
     criteria: Criteria
@@ -91,7 +91,7 @@ class Reading(NamedTuple):
     dimension: int
 
 
-def _verdicts(how: Reading, spectrum, witnesses, per_block, at_cap) -> Verdicts:
+def _verdicts(how: VerdictSettings, spectrum, witnesses, per_block, at_cap) -> Verdicts:
     verdict = phases.decide(spectrum, witnesses, how.criteria, how.drive_period, at_cap)
     every_lane = lambda x: jnp.full(spectrum.exponents.shape[1:], x)
     volume = spectrum.log_det
@@ -107,11 +107,13 @@ def _verdicts(how: Reading, spectrum, witnesses, per_block, at_cap) -> Verdicts:
         every_lane(jnp.nan) if volume is None else spectrum.sum_rule,
         every_lane(spectrum.steps),
         every_lane(aligned + spectrum.steps + how.tail),
-        phases.as_in_paper(spectrum),
+        phases.paper_phase(spectrum),
     )
 
 
-def _judged(how: Reading, sums, series, per_block, at_cap) -> Verdicts:
+def _verdicts_of_sums(
+    how: VerdictSettings, sums, series, per_block, at_cap
+) -> Verdicts:
     """What is left of `Scan._windowed` after `Scan._measured`."""
     spectrum = lyapunov.summarise(
         sums,
@@ -127,9 +129,9 @@ def _judged(how: Reading, sums, series, per_block, at_cap) -> Verdicts:
 
 
 @functools.lru_cache(maxsize=16)
-def _judge(how: Reading) -> Callable:
+def _verdict_function(how: VerdictSettings) -> Callable:
     """One function for all systems that are read alike: JAX traces it once."""
-    return functools.wraps(_judged)(partial(_judged, how))
+    return functools.wraps(_verdicts_of_sums)(partial(_verdicts_of_sums, how))
 
 
 class Scan:
@@ -198,7 +200,7 @@ class Scan:
             )
 
         if apart and self.plan.exponents:
-            judge = _judge(self._reading())
+            judge = _verdict_function(self._reading())
             self.examine = stage(self._measured, number, cap, judge=judge)
         elif self.plan.exponents:
             self.examine = stage(self._windowed, number, cap)
@@ -226,7 +228,7 @@ class Scan:
     def _windowed(self, *arguments):
         """A window, its tail and the verdicts on them, as one program."""
         state, bend, *window = self._measured(*arguments)
-        return state, bend, _judged(self._reading(), *window)
+        return state, bend, _verdicts_of_sums(self._reading(), *window)
 
     def _measured(self, arrays, params, state, per_block, at_cap):
         """What is computed of a window and its tail by steps of the system."""
@@ -253,8 +255,8 @@ class Scan:
 
         return jax.lax.scan(body, state, None, length=SEGMENT)
 
-    def _reading(self) -> Reading:
-        return Reading(
+    def _reading(self) -> VerdictSettings:
+        return VerdictSettings(
             self.plan.criteria,
             self.drive_period,
             self.every,
@@ -360,22 +362,22 @@ class Scan:
         return self.examine(points.size, self.arrays, *points, per_block, at_cap)
 
     @property
-    def glance_steps(self) -> int:
+    def short_window_steps(self) -> int:
         """Steps of a short window and its tail."""
-        return self._glance() * lyapunov.BLOCKS * self.every + self._tail
+        return self._short_window() * lyapunov.BLOCKS * self.every + self._tail
 
-    def _glance(self) -> int:
+    def _short_window(self) -> int:
         """Turns per block of a short window: a quarter of the first one."""
         steps = max(self.plan.steps // 4, 1)
         return classification.turns_per_block(steps, self.every, self.turn)
 
-    def glance(self, points: Points):
+    def short_window(self, points: Points):
         """A short window of one batch; returns what `window` does.
 
         Args:
             points: parameters and states of one batch.
         """
-        per_block, cap = jnp.asarray(self._glance()), jnp.asarray(True)
+        per_block, cap = jnp.asarray(self._short_window()), jnp.asarray(True)
         return self.examine(points.size, self.arrays, *points, per_block, cap)
 
     def produced(self, points: Points) -> tuple[Any, Any, Any]:
@@ -384,13 +386,13 @@ class Scan:
         Args:
             points: parameters and states of one batch.
         """
-        per_block = jnp.asarray(self._glance() * self.every)
+        per_block = jnp.asarray(self._short_window() * self.every)
         return self.production(points.size, self.arrays, *points, per_block)
 
     @property
     def production_steps(self) -> int:
         """Steps over which entropy production is averaged."""
-        return self._glance() * lyapunov.BLOCKS * self.every
+        return self._short_window() * lyapunov.BLOCKS * self.every
 
     def section(
         self,

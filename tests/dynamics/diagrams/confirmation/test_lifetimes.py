@@ -23,8 +23,8 @@ from statmech_attn.dynamics.diagrams import (
 )
 from statmech_attn.dynamics.diagrams.confirmation.doubtful_verdicts import (
     edges,
+    follow_until_change,
     LOOKS,
-    watched,
 )
 from statmech_attn.dynamics.diagrams.confirmation.lifetimes import (
     at_risk,
@@ -158,7 +158,7 @@ def test_watched_orbits_leave_as_the_law_says():
     lifetime, horizon, count = 6000.0, 12_000, 512
     scan, points = scan_of([slope(lifetime)], plan, count)
     said = np.tile([[CHAOS], [np.log(slope(lifetime))], [0.0]], (1, count))
-    seen = watched(scan, points, said, horizon, lambda steps: None)
+    seen = follow_until_change(scan, points, said, horizon, lambda steps: None)
     ends = np.array([0, *(look * horizon for look in LOOKS)])
     stays = np.exp(-ends / lifetime)
     share = -np.diff(stays)
@@ -368,7 +368,7 @@ def test_windows_of_a_pilot_are_short_where_steps_are_slow(monkeypatch):
     keep = lambda scan, points, turns: asked.append(turns) or timed(scan, points, turns)
     monkeypatch.setattr(batch_times, "_timed", keep)
     for patience in (1e6, 0.0):
-        monkeypatch.setattr(batch_times, "PATIENCE", patience)
+        monkeypatch.setattr(batch_times, "TIMED_SECONDS", patience)
         assert work.pilot().seconds > 0
     short, long, *slow = asked
     assert long > 2 * short and slow == [short, 2 * short]
