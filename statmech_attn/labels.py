@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STEP = "step"  # what a step of a system is, where it does not say
 NATS = "nat / token"
-# CodeWords of UDUNITS that units of files may be made of, as CF asks.
+# Words of UDUNITS that units of files may be made of, as CF asks.
 UDUNITS = """
     m s kg g A K mol cd Hz N Pa J W C V F H T Wb lm lx S Bq Gy Sv ohm rad sr
     km cm mm um nm ms us ns min hour h day year kHz MHz GHz kPa kJ kW MW eV keV mV kV
@@ -280,7 +280,7 @@ class Variables:
 
 
 class CodeWords(tuple[str, ...]):
-    """CodeWords of the codes 0, 1, ...; an array of codes gives an array of words.
+    """Words of the codes 0, 1, ...; an array of codes gives an array of words.
 
     Example:
         >>> import numpy as np

@@ -67,9 +67,10 @@ def _lacking(dataset: xr.Dataset, table: Variables) -> Iterator[str]:
             words = row.flags if name.startswith("phase") else ()
             flags |= {name: len(words)} if words else {}
     parameters = [row.name for row in table if not row.dims]
+    texts = {n: x.dims for n, x in dataset.variables.items() if x.dtype.kind in "OSTU"}
+    names = [(n,) for n, dims in texts.items() if dims == (n,) and n not in parameters]
     for name, variable in dataset.variables.items():
-        axis = variable.dims == (name,) and name not in parameters
-        if variable.dtype.kind not in "biuf" and not axis:  # axes may list names
+        if name in texts and variable.dims not in names:
             yield f"its variable {name} holds text in place of numbers"
         elif "flag_meanings" in variable.attrs and not _has_words(
             str(name), variable, flags.get(str(name))

@@ -34,6 +34,12 @@ def test_text_in_place_of_numbers_is_named(name):
         layout.require_layout(changed({name: words}), "here")
 
 
+def test_names_on_an_axis_may_have_words_beside_them():
+    words = {"observable": ["x"], "observable_words": ("observable", ["place"])}
+    dataset = storage.read(RESULTS / "pe5_torus-laptop.h5").assign_coords(words)
+    layout.require_layout(dataset, "here")
+
+
 def test_minus_one_says_that_nothing_was_computed():
     dataset = storage.read(RESULTS / "one_shot_saddle-0-laptop.h5")
     dataset["result"][..., 0] = -1

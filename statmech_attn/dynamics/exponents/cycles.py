@@ -62,9 +62,7 @@ AT_REST = 1e-9  # last correction of the point, relative to 1 + its size
 BLOCK = 3  # multipliers that may share a block
 APART = 18.0  # between ln|mu| in a block, of which the smaller loses half its digits
 SEPARATING = 3  # rounds after which spans part multipliers so far apart
-ROUNDS_TO_HALVE = (
-    100  # rounds in which a frame in general position gains a factor of two
-)
+ROUNDS_TO_HALVE = 100  # in which a frame in general position gains a factor of two
 
 
 class Round(NamedTuple):

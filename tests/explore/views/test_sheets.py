@@ -194,9 +194,8 @@ def test_estimates_of_one_problem_are_compared(files):
     expected = quantity(float(exact.accuracy), float(exact.accuracy_stderr))
     assert accuracy[1] == (expected,) and "±" in expected
     assert "comparison/finite_width" not in PictureView(files["saddle-0"]).offers()
-    other = PictureView(files["theory-0"]).beside(
-        [held(theory())]
-    )  # of no sampled weights
+    unsampled = [held(theory())]
+    other = PictureView(files["theory-0"]).beside(unsampled)
     assert not [name for name in other.offers() if "/" in name]
 
 

@@ -21,9 +21,7 @@ from statmech_attn.dynamics.motion import phases
 
 LANES = 16  # on a CPU: a wide batch waits for its longest cycle
 SURE = 6.0  # standard errors by which the exponent of another cycle differs
-ROUNDS_TO_HALVE = (
-    4  # rounds in which the frame of a window gains a factor of two on a cycle
-)
+ROUNDS_TO_HALVE = 4  # in which the frame of a window gains a factor of two
 
 
 def stage(
