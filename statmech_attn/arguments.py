@@ -266,12 +266,9 @@ def _refusal(kind: Any) -> Callable[[Any], str]:
 def _of_union(refusals: Sequence[Callable], none: bool, value: Any) -> str:
     if none and value is None:
         return ""
-    told = []
-    for refusal in refusals:
-        told.append(refusal(value))
-        if not told[-1]:
-            return ""
-    return "finite" if "finite" in told else " or ".join(dict.fromkeys(told))
+    told = [refusal(value) for refusal in refusals]
+    words = "finite" if "finite" in told else " or ".join(dict.fromkeys(told))
+    return "" if "" in told else words
 
 
 def _of_marks(kind: Any, base: Any, *marks: Any) -> Callable[[Any], str]:

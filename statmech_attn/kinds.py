@@ -131,11 +131,7 @@ class Rows(Generic[Row]):
         self.places = dict(places)
 
     def __iter__(self) -> Iterator[Row]:
-        """Every row.
-
-        Raises:
-            ValueError: one of another distribution cannot be used.
-        """
+        """Every row."""
         for name in self.names():
             yield from self.named(name)
 
@@ -176,11 +172,7 @@ class Rows(Generic[Row]):
         self.places[row.name] = (row,)
 
     def part(self, row: Row, name: str) -> Any:
-        """What a field of a row leads to; None where it leads nowhere.
-
-        Raises:
-            ValueError: it cannot be imported from another distribution.
-        """
+        """What a field of a row leads to; None where it leads nowhere."""
         where = getattr(row, name)
         if not isinstance(where, str):
             return where

@@ -29,7 +29,6 @@ MODULES = (  # on faces, of which users call functions
     "dynamics.settled_orbits",
     "dynamics.timeseries",
     "bpkr.attention_weights",
-    "bpkr.permuted_labels",
     "bpkr.pruning",
     "tasks.arrays",
     "tasks.hidden_markov",

@@ -118,4 +118,4 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.theory.solution import Solution as Solution
 
 
-lazy.attach(__name__, modules=["attention_weights", "permuted_labels", "pruning"])
+lazy.attach(__name__, modules=["attention_weights", "pruning"])

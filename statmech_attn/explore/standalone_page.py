@@ -12,8 +12,8 @@ import numpy as np
 from statmech_attn import storage
 from statmech_attn.explore.result_files.files import File, packed
 from statmech_attn.explore.serving import page
-from statmech_attn.explore.views.line import ParameterScan1D
-from statmech_attn.explore.views.plane import ParameterScan2D
+from statmech_attn.explore.views.line import Scan1D
+from statmech_attn.explore.views.plane import Scan2D
 from statmech_attn.explore.views.sheets import PictureView, sheet_of
 from statmech_attn.reporting import size
 
@@ -66,7 +66,7 @@ def _is_page(path: Path) -> bool:
 
 
 def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    line = ParameterScan1D(file, lambda share: None)
+    line = Scan1D(file, lambda share: None)
     count = len(line.values)
     width = 1 << (-(-count // POINTS) - 1).bit_length()
     arrays = line.reduced(0, count, width)
@@ -89,7 +89,7 @@ def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _plane(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    plane = ParameterScan2D(file, lambda share: None)
+    plane = Scan2D(file, lambda share: None)
     cells = len(plane.values[0]) * len(plane.values[1])
     shown = ("phase", "lyap", "period", "entropy")
     names = [n for n in plane.variables if n.startswith(shown)]
@@ -108,7 +108,7 @@ def _plane(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return header | {"points": _told(plane)}, arrays
 
 
-def _told(plane: ParameterScan2D) -> list[dict[str, Any]]:
+def _told(plane: Scan2D) -> list[dict[str, Any]]:
     """Verdicts of points all over a plane."""
     side = int(np.sqrt(TOLD))
     places = [
@@ -139,9 +139,7 @@ def _sheet(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     )
 
 
-def _contents(
-    sheet: PictureView, drawings: list[dict[str, Any]]
-) -> dict[str, Any] | None:
+def _contents(sheet: PictureView, drawings: list[dict]) -> dict[str, Any] | None:
     """Figures by picture and numbers of its choices; none where they are too many."""
     contents, room = {}, CONTENT
     for drawing in drawings:
@@ -173,7 +171,7 @@ def _steps(values: np.ndarray, low: float, high: float) -> np.ndarray:
     return np.round(steps).astype(np.uint16)
 
 
-def _counted(line: ParameterScan1D, name: str) -> np.ndarray:
+def _counted(line: Scan1D, name: str) -> np.ndarray:
     """Counts of samples in cells, (columns, rows), 255 where there are more."""
     cloud = line.clouds[name]
     width = 1 << (-(-len(line.values) // COLUMNS) - 1).bit_length()

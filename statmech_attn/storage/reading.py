@@ -215,8 +215,8 @@ def info(path: str | Path) -> Info:
 def _number(attributes: dict[str, Any], name: str) -> float | None:
     value = attributes.get(name)
     with suppress(TypeError, ValueError):
-        if value is None or np.isfinite(number := float(value)):
-            return None if value is None else number
+        if value is None or np.isfinite(value := float(value)):
+            return value
     raise ValueError(f"its attribute {name} is no number")
 
 
@@ -247,16 +247,13 @@ def _text_table(attributes: dict[str, Any], name: str) -> dict[str, str]:
 
 
 def _variable_info(name: Hashable, variable: xr.Variable) -> VariableInfo:
+    attrs, dims = variable.attrs, tuple(map(str, variable.dims))
     for label in REQUIRED:
-        if not isinstance(variable.attrs.get(label), str):
+        if not isinstance(attrs.get(label), str):
             raise ValueError(f"variable {name} has no attribute {label} that is a text")
     kind = "text" if variable.dtype.kind in "UOT" else variable.dtype.name
-    said = (
-        variable.attrs["long_name"],
-        unit_of(variable.attrs),
-        variable.attrs["symbol"],
-    )
-    return VariableInfo(tuple(map(str, variable.dims)), variable.shape, kind, *said)
+    words = attrs["long_name"], unit_of(attrs), attrs["symbol"]
+    return VariableInfo(dims, variable.shape, kind, *words)
 
 
 @contextmanager

@@ -208,9 +208,7 @@ def rates(
 
 
 @jax.jit
-def _read_on(
-    net: Network, params: Parameters, state: State
-) -> tuple[State, ReversalWindow]:
+def _read_on(net: Network, params: Parameters, state: State):
     """The state and the past C tokens later."""
     turn = lambda _, carry: advance_with_entropy(net, params, *carry)[0]
     return jax.lax.fori_loop(0, net.context, turn, (state, empty_window(net, state)))

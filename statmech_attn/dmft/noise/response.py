@@ -232,7 +232,7 @@ def _period(net: Network, params: Parameters, A, longest: int, tolerance: float)
     return int(periods[np.argmax(np.array(gaps) <= tolerance)])
 
 
-class LinearisedOrbit(NamedTuple):
+class Orbit(NamedTuple):
     """A closed orbit and the derivatives along it; coordinates by age of the token.
 
     Attributes:
@@ -252,9 +252,7 @@ class LinearisedOrbit(NamedTuple):
     variance: Float[np.ndarray, "p S"]
 
 
-def close_orbit(
-    net: Network, params: Parameters, state: State, period: int
-) -> LinearisedOrbit:
+def close_orbit(net: Network, params: Parameters, state: State, period: int) -> Orbit:
     """The cycle near a state, by Newton's method in the coordinates of the noise.
 
     Its period is the smallest: an orbit that still turns about it may take longer.
@@ -276,14 +274,14 @@ def close_orbit(
     shorter = (q for q in range(drive, period, drive) if period % q == 0)
     back = lambda q: abs(points[q] - points[0]).max() < CLOSED
     period = next(filter(back, shorter), period)
-    return LinearisedOrbit(*(x[:period] for x in orbit))
+    return Orbit(*(x[:period] for x in orbit))
 
 
 def _go_round(net: Network, params: Parameters, state: State, period: int):
-    """Coordinates (p + 1, d) of an orbit, and its `LinearisedOrbit`."""
+    """Coordinates (p + 1, d) of an orbit, and its `Orbit`."""
     steps = 2 ** period.bit_length()  # few programs
     points, *parts = map(np.asarray, _derivatives(net, params, state, steps))
-    return points[: period + 1], LinearisedOrbit(*(x[:period] for x in parts))
+    return points[: period + 1], Orbit(*(x[:period] for x in parts))
 
 
 def product(J: Float[np.ndarray, "p d d"]) -> Float[np.ndarray, "d d"]:
@@ -313,7 +311,7 @@ def _moved(state: State, by_age) -> State:
 
 @partial(jax.jit, static_argnames="steps")
 def _derivatives(net: Network, params: Parameters, state: State, steps: int):
-    """Coordinates of an orbit by age; parts of `LinearisedOrbit`, (steps, ...) each."""
+    """Coordinates of an orbit by age; parts of `Orbit`, (steps, ...) each."""
     redrawn = 1.0 if params.redrawn is None else params.redrawn
     fractions, observed = jnp.abs(net.weighted[0, 0]), len(OBSERVABLES) * net.n_patterns
 
@@ -374,7 +372,7 @@ def _check_stability(params: Parameters, multipliers, period: int) -> None:
         )
 
 
-def transfer(orbit: LinearisedOrbit, net: Network, frequencies, harmonic: int = 0):
+def transfer(orbit: Orbit, net: Network, frequencies, harmonic: int = 0):
     """Spectrum (W, O), and susceptibility to every field (W, O, 4, M).
 
     With a harmonic k, frequencies are those of the response.

@@ -27,9 +27,9 @@ from statmech_attn.explore.serving import page, requests
 from statmech_attn.explore.serving.guard import Guard, HOST, refused
 from statmech_attn.explore.serving.jobs import Job
 from statmech_attn.explore.views import overlays, pictures
-from statmech_attn.explore.views.line import ParameterScan1D
+from statmech_attn.explore.views.line import Scan1D
 from statmech_attn.explore.views.live import Live
-from statmech_attn.explore.views.plane import ParameterScan2D
+from statmech_attn.explore.views.plane import Scan2D
 from statmech_attn.explore.views.served_file import beside, ServedFile
 from statmech_attn.explore.views.sheets import PictureView
 from statmech_attn.explore.views.solving import Solving
@@ -206,7 +206,7 @@ class Server:
 
     def _map(self, message: requests.Map) -> Response:
         view = self._view(message)
-        if not isinstance(view, ParameterScan2D):
+        if not isinstance(view, Scan2D):
             raise ValueError("This file is no scan of two parameters.")
         x, y = (message.left, message.right), (message.bottom, message.top)
         if not (x[0] < x[1] and y[0] < y[1]):
@@ -303,9 +303,7 @@ class Server:
             raise ValueError(f"file should be below {len(self.served)}.")
         return self.served[message.file]
 
-    def _view(
-        self, message: requests.FileRequest
-    ) -> ParameterScan1D | ParameterScan2D | PictureView:
+    def _view(self, message: requests.FileRequest) -> Scan1D | Scan2D | PictureView:
         served = self._chosen(message)
         served.require()
         if served.view is None:
@@ -318,9 +316,9 @@ class Server:
             raise ValueError("This file has no figures.")
         return beside(view, self._ready(but=message.file))
 
-    def _line(self, message: requests.FileRequest) -> ParameterScan1D:
+    def _line(self, message: requests.FileRequest) -> Scan1D:
         view = self._view(message)
-        if not isinstance(view, ParameterScan1D):
+        if not isinstance(view, Scan1D):
             raise ValueError("This file is no scan of one parameter.")
         return view
 

@@ -18,7 +18,7 @@ CLOUDS = {"section": "on the section", "strobe": "at the clock's phase 0"}
 HARDLY = 0.02  # of the range of the samples, left free above and below
 
 
-class ParameterScan1D:
+class Scan1D:
     """A scan of one parameter, its points in order.
 
     Attributes:

@@ -32,7 +32,7 @@ KEPT = 4  # variables that are kept in memory
 BULK = 0.02, 0.98  # quantiles between which the colours of a map change
 
 
-class ParameterScan2D:
+class Scan2D:
     """A scan of two parameters, on its finest grid where it is refined.
 
     Attributes:
@@ -125,7 +125,7 @@ class ParameterScan2D:
         }
         return dataset.isel(nearest)
 
-    def thinned(self, places: Sequence[np.ndarray]) -> "ParameterScan2D":
+    def thinned(self, places: Sequence[np.ndarray]) -> "Scan2D":
         """The plane with verdicts at some places of each axis, which are in memory."""
         copied = copy.copy(self)
         if not self.refined:

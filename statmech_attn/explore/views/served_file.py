@@ -8,9 +8,9 @@ from typing import Any
 from statmech_attn.explore.result_files.cancellation import first_line
 from statmech_attn.explore.result_files.files import File
 from statmech_attn.explore.result_files.stored_study import Uncomputable
-from statmech_attn.explore.views.line import ParameterScan1D
+from statmech_attn.explore.views.line import Scan1D
 from statmech_attn.explore.views.live import Live
-from statmech_attn.explore.views.plane import ParameterScan2D
+from statmech_attn.explore.views.plane import Scan2D
 from statmech_attn.explore.views.sheets import PictureView, sheet_of
 from statmech_attn.explore.views.solving import Solving
 
@@ -33,7 +33,7 @@ class ServedFile:
     def __init__(self, path: Path):
         self.path, self.state, self.error, self.done = path, "opening", "", 0.0
         self.file: File | None = None
-        self.view: ParameterScan1D | ParameterScan2D | PictureView | None = None
+        self.view: Scan1D | Scan2D | PictureView | None = None
         self.live: Live | Solving | None = None
         self.why = ""  # nothing can be computed
 
@@ -45,7 +45,7 @@ class ServedFile:
                 self.file = File(self.path)
             else:
                 self.file.open()
-            kinds = {"line": ParameterScan1D, "plane": ParameterScan2D}
+            kinds = {"line": Scan1D, "plane": Scan2D}
             if self.file.view in kinds:
                 self.view = kinds[self.file.view](self.file, self._tell)
             else:

@@ -56,7 +56,6 @@ class Results:
         self._headers: dict[int, Stored] = {}  # by chunk, without arrays
 
     def before(self, round: int) -> "Results":
-        """Those of the rounds before one."""
         chunks = [chunk for chunk in self._chunks if chunk.round < round]
         return Results(self._store, chunks, self._work)
 
@@ -85,10 +84,8 @@ class Results:
     def elapsed_and_busy(self) -> tuple[float, float]:
         """Seconds in which any worker computed a chunk, and those of all workers."""
         headers = [self._header(chunk) for chunk in self._chunks]
-        spans = [
-            (header.finished - header.seconds, header.finished) for header in headers
-        ]
-        busy = sum(header.seconds for header in headers)
+        spans = [(h.finished - h.seconds, h.finished) for h in headers]
+        busy = sum(h.seconds for h in headers)
         return min(covered(spans), busy), busy  # places in time are rounded
 
     def _keep_small(self) -> None:

@@ -109,13 +109,7 @@ class Pilot(NamedTuple):
 class Results(Protocol):
     """The arrays of chunks that are done."""
 
-    def before(self, round: int) -> "Results":
-        """Those of the rounds before one.
-
-        Args:
-            round: number of the round.
-        """
-        ...
+    def before(self, round: int) -> "Results": ...  # those of the rounds before one
 
     def column(self, name: str, round: int | None = None) -> np.ndarray:
         """Rows of one array over all points, or over those of one round, in order.

@@ -24,9 +24,9 @@ from statmech_attn.explore.result_files.files import File
 from statmech_attn.explore.result_files.stored_study import Uncomputable
 from statmech_attn.explore.serving import jobs
 from statmech_attn.explore.views import points
-from statmech_attn.explore.views.line import ParameterScan1D
+from statmech_attn.explore.views.line import Scan1D
 from statmech_attn.explore.views.live import Live
-from statmech_attn.explore.views.plane import ParameterScan2D
+from statmech_attn.explore.views.plane import Scan2D
 from statmech_attn.explore.views.served_file import ServedFile
 
 
@@ -93,7 +93,7 @@ def test_points_are_computed_by_the_compiler_of_the_file(logistic, compiler):
 
 @pytest.mark.parametrize("a", (3.2, 3.8, 4.0))
 def test_a_point_has_the_verdict_of_the_file(live, logistic, a):
-    stored = ParameterScan1D(logistic, lambda share: None).point({"a": a})
+    stored = Scan1D(logistic, lambda share: None).point({"a": a})
     computed = live.verdict({"a": stored["values"][0]["value"]})
     window, _, _ = computed["sentence"].partition("; the phase has lasted")
     assert stored["sentence"].startswith(window)  # a longer look is of the whole scan
@@ -124,7 +124,7 @@ def test_a_point_of_two_parameters_has_the_verdict_of_the_file(
     studies.produce(tmp_path / "tent.toml", tmp_path / "tent.h5")
     file = File(tmp_path / "tent.h5")
     values = {"a": 0.9, "b": 0.15}
-    stored = ParameterScan2D(file, lambda share: None).point(values)
+    stored = Scan2D(file, lambda share: None).point(values)
     computed = Live(file, allow_code=True).verdict(values)
     file.close()
     assert computed["exponents"] == stored["exponents"]
