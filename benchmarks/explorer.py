@@ -27,7 +27,7 @@ from statmech_attn import storage, studies
 from statmech_attn.dynamics import diagrams
 from statmech_attn.explore import export
 from statmech_attn.explore.result_files.files import File
-from statmech_attn.explore.views.line import Line
+from statmech_attn.explore.views.line import Scan1D
 from statmech_attn.explore.views.live import Live
 from statmech_attn.labels import Variable
 
@@ -66,7 +66,7 @@ def measure(count: int) -> None:
         path = Path(folder, "scan.h5")
         storage.write(path, scan(count // SAMPLES), study=STUDY, kind="bifurcation")
         file = File(path)
-        pyramid, _ = timed(lambda: Line(file, lambda share: None))
+        pyramid, _ = timed(lambda: Scan1D(file, lambda share: None))
         file.close()
         first, (file, line) = timed(lambda: opened(path))
         zooms = [timed(lambda: picture(line, *window))[0] for window in windows()]
@@ -82,10 +82,10 @@ def measure(count: int) -> None:
     )
 
 
-def opened(path: Path) -> tuple[File, Line]:
+def opened(path: Path) -> tuple[File, Scan1D]:
     """A scan whose pyramid exists, opened, and its first picture made."""
     file = File(path)
-    line = Line(file, lambda share: None)
+    line = Scan1D(file, lambda share: None)
     low, high = line.edges[[0, -1]]
     picture(line, low, high, -1.1, 1.1)
     return file, line
@@ -162,7 +162,7 @@ def windows():
         yield low, low + width, bottom, bottom + height
 
 
-def picture(line: Line, low: float, high: float, bottom: float, top: float) -> None:
+def picture(line: Scan1D, low: float, high: float, bottom: float, top: float) -> None:
     """What a view of this window asks for."""
     line.density(low, high, bottom, top, *PIXELS)
     line.strips(low, high, PIXELS[0])

@@ -32,6 +32,7 @@ NAN = {  # arguments of which finite values may give NaN, as docstrings say
     "mean_of_known: values": "a single sample has no error",
     "standard_error: values": "a single sample has no error",
     "power_law: stderr": "no weights",
+    "bias_slope: shared": "no bias beyond five errors",
     "spread_ratio: predicted": "nothing fluctuates",
     "spread_slope: error": "not known",
     "ablate: pairs": "a head with itself",

@@ -50,7 +50,6 @@ EXAMPLES = {
     "statmech_attn.dmft.extensive.stationary.stationary",
     "statmech_attn.dmft.mean_field.jacobian",
     "statmech_attn.dmft.system.system",
-    "statmech_attn.dynamics.attractors.settled_orbits.follow_with",
     "statmech_attn.dynamics.attractors.settled_orbits.settle",
     "statmech_attn.dynamics.along_parameter.attractor_matching.match_attractors",
     "statmech_attn.dynamics.attractors.basins.distinguish",

@@ -26,7 +26,6 @@ from tests.arguments import offers
 
 MODULES = (  # on faces, of which users call functions
     "dynamics.basins",
-    "dynamics.settled_orbits",
     "dynamics.timeseries",
     "bpkr.attention_weights",
     "bpkr.pruning",

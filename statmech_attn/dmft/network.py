@@ -136,7 +136,7 @@ class Parameters(eqx.Module):
 
 
 class State(eqx.Module):
-    """State of the mean-field map: the attention window and the clock.
+    """State of the map of any network of these sizes: attention window and clock.
 
     Attributes:
         v: value overlaps of the tokens in the window, by slot: token time mod C.

@@ -173,4 +173,4 @@ if TYPE_CHECKING:
     )
 
 
-lazy.attach(__name__, modules=["basins", "settled_orbits", "timeseries"])
+lazy.attach(__name__, modules=["basins", "timeseries"])

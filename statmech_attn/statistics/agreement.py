@@ -22,6 +22,7 @@ from statmech_attn.options import (
     Gaps,
     Mask,
     NotNegative,
+    NotNegatives,
     Numbers,
     Positive,
     Several,
@@ -291,7 +292,7 @@ def bias_slope(
     stderr: Annotated[Gaps, "K *batch"],
     used: Annotated[Mask, "K *batch"],
     axes: tuple[int, ...],
-    shared: Gaps = 0.0,
+    shared: Annotated[NotNegatives, ""] = 0.0,
 ) -> Slope:
     """Exponent of the bias in N (expect -1), from its size along one profile.
 
@@ -331,8 +332,7 @@ def bias_slope(
     errors = ((masked(x) * np.abs(profile)).sum(axes) / norm for x in (stderr, shared))
     size = np.where(part.squeeze(axes), size, np.nan)
     columns = (x.reshape(len(x), -1).T for x in (size, *errors))
-    n = np.asarray(n_spins, float)
-    fits = [_fit_power(n, *column) for column in zip(*columns, strict=True)]
+    fits = [*map(lambda *x: _fit_power(np.asarray(n_spins, float), *x), *columns)]
     return Slope(*np.reshape(np.transpose(fits), (2, *size.shape[1:])))
 
 

@@ -166,7 +166,7 @@ def stretch():
     "The program of a simulation, and how many devices share what it carries."
     params = dmft.parameters(np.linspace(0.5, 1.6, 8), file.gamma, file.epsilon)
     counts = montecarlo.class_counts(file.patterns, 300)
-    rows = run_blocks.rows_of_a_call(3, "spins", 300, blocks=8)
+    rows = run_blocks.rows_per_call(3, "spins", 300, blocks=8)
     simulator = run_blocks.Simulator(
         net, counts, "spins", steps=5, transient=0, size=3, rows=rows
     )

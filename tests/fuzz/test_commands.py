@@ -386,16 +386,18 @@ def test_numbers_that_no_picture_can_show(command, tmp_path):
     )
     ended = command("figure", changed(path, negative), "-o", tmp_path).orderly()
     assert ended.code == 1 and "pruning.h5: a picture cannot be drawn" in ended.said
+    ended = command("explore", path, "--export", tmp_path / "page.html").orderly()
+    assert ended.code == 1 and "pruning.h5: no page can be made" in ended.said
 
 
 def number_for_a_unit(file):
     file["lyapunov"].attrs["units"] = 5
 
 
-def test_what_nobody_foresaw_in_a_file_names_it(command, tmp_path):
+def test_a_unit_that_is_no_text_names_its_variable(command, tmp_path):
     path = changed(scan(tmp_path / "scan.h5"), number_for_a_unit)
     ended = command("explore", path, "--export", tmp_path / "scan.html").orderly()
-    assert ended.code == 1 and "scan.h5: no page can be made" in ended.said
+    assert ended.code == 1 and "lyapunov has no attribute units" in ended.said
 
 
 def altered(source: pathlib.Path, path: pathlib.Path, chance: random.Random) -> None:

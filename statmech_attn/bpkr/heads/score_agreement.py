@@ -120,26 +120,7 @@ def score_agreement(
     *,
     resamples: Count = 1000,
 ) -> ScoreAgreement:
-    """How scores agree with losses gained without heads; `Ablation.agreement`.
-
-    Args:
-        scores: by name, each of all heads, layer by layer: in one array, or in one for
-            every layer.
-        differences: loss gained without each head, of every example.
-        heads: number of heads of every layer.
-        resamples: bootstrap sets of examples.
-
-    Returns:
-        `ScoreAgreement`: correlations with errors and levels, by score.
-
-    Raises:
-        ValueError: no score, or not a finite number for every head.
-
-    Example:
-        >>> gained = np.array([[0.9, 1.1], [0.0, 0.1], [0.2, 0.3], [0.4, 0.6]])
-        >>> score_agreement({"norm": [4, 1, 2, 3]}, gained, (4,)).within.tolist()
-        [1.0]
-    """
+    """How scores agree with losses gained without heads; `Ablation.agreement`."""
     count = sum(heads)
     if not scores or len(differences) != count:
         raise ValueError(

@@ -129,10 +129,6 @@ class PathFactors(eqx.Module):
         Tr[A K_ab A K_cd] = <M_bc, M_ad> and M_ba = M_ab^T, so the M_ab with a >= b are
         enough.  Their symmetric and antisymmetric parts, kept as vectors with the same
         scalar products, do not mix.
-
-        Args:
-            A: the matrix (K + T)^-1 - alpha alpha^T.
-            alpha: the vector (K + T)^-1 Y.
         """
         A, alpha = _split_outputs(A, alpha, self.n_examples)
         outputs = alpha.shape[1]

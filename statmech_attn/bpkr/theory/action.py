@@ -103,23 +103,7 @@ def entropies(
     variances: Annotated[NotNegatives, "L+2"],
     skip: Skip | None = None,
 ) -> Float[Array, " layers"]:
-    """Entropies s_1 ... s_{L+1}, each times its width over the largest one.
-
-    Args:
-        U: order parameters; in a layer with a skip the first block of U_l is not read,
-            as it can be nothing but b_l^2 U_{l+1}.
-        U_a: order parameter of the readout.
-        heads: heads per layer.
-        widths: (N_1, ..., N_L, N_a).
-        variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2).
-        skip: b_l of every layer, None where it has no skip connection.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> one = (jnp.eye(4), jnp.eye(2))
-        >>> entropies(one, 1.0, (2, 2), jnp.ones(3), jnp.ones(4)).tolist()
-        [4.0, 2.0, 1.0]
-    """
+    """Entropies s_1 ... s_{L+1}, each times its width over the largest one."""
     chain = [*U, jnp.atleast_2d(jnp.asarray(U_a, float))]
     above = [*chain[1:], jnp.eye(chain[-1].shape[0])]
     counts, factors = [*heads, 1], [*(skip or [None] * len(heads)), None]

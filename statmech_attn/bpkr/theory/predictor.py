@@ -319,18 +319,6 @@ def kernel_overlap(
     """Overlaps of the eigenvectors of a kernel with the labels.
 
     |v_i . Y| / |Y| for the eigenvectors v_i of K, largest eigenvalue first.
-
-    Args:
-        K: kernel of the training examples.
-        Y: their labels.
-
-    Raises:
-        ValueError: another number of labels than K has rows.
-
-    Example:
-        >>> import numpy as np
-        >>> kernel_overlap(np.diag([1.0, 2.0]), np.array([3.0, 4.0])).round(3).tolist()
-        [0.8, 0.6]
     """
     y = jnp.ravel(Y)
     if len(y) != len(K):
@@ -449,26 +437,6 @@ def head_floors(
     prior weights of all ways through the layers below it; b_l^2 stands for sigma_l^2
     where the head is a skip connection.  A head whose output is zero has this score
     exactly.  It is divided by the weight that divides the scores.
-
-    Args:
-        problem: that the order parameters are of.
-        U: (U_1, ..., U_L).
-        U_a: order parameter of the readout.
-
-    Returns:
-        One array (H_l,) for each layer, a skip connection first.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> from statmech_attn.bpkr import Problem
-        >>> xi = jnp.array([[[1.0, 0.0]], [[-2.0, 0.0]]])  # no head 2
-        >>> problem = Problem(
-        ...     xi, jnp.array([1.0, -1.0]), heads=(2,), width=5, temperature=0.1)
-        >>> solution = problem.solve()
-        >>> (scores,), (floors,) = solution.head_scores(), solution.head_floors()
-        >>> round(float(scores[1]), 6) == round(float(floors[1]), 6)
-        True
     """
     above = [float(abs(np.asarray(values)).sum()) for values in (*U[1:], U_a)]
     below, weights = 1.0, []

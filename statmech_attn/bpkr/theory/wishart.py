@@ -436,10 +436,6 @@ def whitening(posterior: Law) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
 
     The prior alone has a covariance close to one; directions in which the density is
     flatter than that are cut at ten.
-
-    Raises:
-        RuntimeError: no mode was found.
-        ValueError: rounding of kernels that were given decides the likelihood there.
     """
     state, code = _mode(posterior.rows)
     if code != CONVERGED:

@@ -225,15 +225,6 @@ def intervals(
     """Where sweeps differ: last value before, first and last in it, first after.
 
     NaN where the interval reaches the end of the values.
-
-    Args:
-        values: of the parameter, in order.
-        differ: whether the sweeps differ at each value.
-
-    Example:
-        >>> import numpy as np
-        >>> intervals(np.array([0.0, 1, 2, 3]), np.array([False, True, True, False]))
-        array([[0., 1., 2., 3.]])
     """
     inside = np.concatenate([[False], differ, [False]]).astype(int)
     first = np.flatnonzero(np.diff(inside) == 1)

@@ -26,17 +26,7 @@ Points = Float[np.ndarray, "_P d"]
 
 
 def set_distance(a: Points, b: Points) -> float:
-    """Larger mean distance to the nearest neighbour in the other set.
-
-    Args:
-        a: points of a set, (n, d).
-        b: points of another set, (m, d).
-
-    Example:
-        >>> import numpy as np
-        >>> set_distance(np.array([[0.0], [1.0]]), np.array([[0.0], [1.5]]))
-        0.25
-    """
+    """Larger mean distance to the nearest neighbour in the other set."""
     return max(directed_distance(a, b), directed_distance(b, a))
 
 
@@ -50,14 +40,6 @@ def resolution(a: Points) -> float:
 
     The second would do for points that fill an area; those of a quasi-periodic orbit
     come in gaps of up to three lengths, and the nearest neighbour sees the shortest.
-
-    Args:
-        a: points of a set, (n, d).
-
-    Example:
-        >>> import numpy as np
-        >>> resolution(np.arange(5.0)[:, None])
-        2.4
     """
     return float(np.mean(KDTree(a).query(a, k=4)[0][:, 3]))
 
@@ -91,18 +73,6 @@ def match_by_distance(
     -1 marks a new set.  Pairs farther apart than `furthest` are not matched.  Of the
     assignments with most of the other pairs, the one with the smallest sum of distances
     is taken.
-
-    Args:
-        between: distances of earlier sets (rows) from later ones (columns).
-        furthest: largest distance of a match.
-
-    Returns:
-        For each later set the number of the earlier one; -1 for none.
-
-    Example:
-        >>> import numpy as np
-        >>> match_by_distance(np.array([[0.1, 2.0, 9.0], [3.0, 0.2, 9.0]]))
-        array([ 0,  1, -1])
     """
     parent = np.full(between.shape[1], -1)
     near = np.isfinite(between) & (between <= furthest)
@@ -122,18 +92,6 @@ def match_by_flow(
 
     Set i flows to the later set `target[i]`; -1: to none of them.  Of several that flow
     to one set, the nearest goes on as this set, and the others end.
-
-    Args:
-        target: later set to which each earlier set flows, or -1.
-        between: distances of earlier sets (rows) from later ones (columns).
-
-    Returns:
-        For each later set the number of the earlier one; -1 for none.
-
-    Example:
-        >>> import numpy as np
-        >>> match_by_flow(np.array([0, 0, -1]), np.array([[2.0], [1.0], [0.0]]))
-        array([1])
     """
     parent = np.full(between.shape[1], -1)
     for j in range(between.shape[1]):
@@ -144,20 +102,7 @@ def match_by_flow(
 
 
 def identities(parents: Sequence[Int[np.ndarray, " _m"]]) -> list[np.ndarray]:
-    """Number attractors along a parameter: as the one before, or anew.
-
-    Args:
-        parents: for each value of the parameter, the parent of each set among those of
-            the value before, or -1; those of the first value are not used.
-
-    Returns:
-        One array for every value of the parameter: a number for each of its sets.
-
-    Example:
-        >>> import numpy as np
-        >>> [x.tolist() for x in identities([np.array([-1, -1]), np.array([1, -1])])]
-        [[0, 1], [1, 2]]
-    """
+    """Number attractors along a parameter: as the one before, or anew."""
     numbered: list[np.ndarray] = []
     count = 0
     for parent in parents:

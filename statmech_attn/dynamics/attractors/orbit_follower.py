@@ -164,16 +164,7 @@ class Follower:
         width: int | None = None,
         number: int = 0,
     ) -> Iterator[tuple[np.ndarray, PyTree, Look]]:
-        """One look at some lanes, in batches: who, their states after it, the look.
-
-        Args:
-            state: states, on the last axis.
-            parameters: of the system.
-            indices: of the orbits.
-            width: lanes of a batch, as `width` of this class gives them; by default
-                that of so many lanes.
-            number: of the look, from 0: its window is that of `place_of`.
-        """
+        """One look at some lanes, in batches: who, their states after it, the look."""
         if not len(indices):
             return
         width = self.width(len(indices)) if width is None else width

@@ -177,24 +177,7 @@ def follow_with(
     parameters: PyTree = None,
     tick: Tick = lambda steps: None,
 ) -> Orbits:
-    """Follow initial conditions as `settle` does, with a map that is already compiled.
-
-    Args:
-        follower: the compiled map.
-        starts: initial conditions on the first axis of every array.
-        parameters: of the system, as `settle` takes them.
-        tick: told the steps that are done.
-
-    Returns:
-        `Orbits`, one entry for each initial condition.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> starts, logistic = jnp.linspace(0.1, 0.9, 8), lambda x, r: r * x * (1 - x)
-        >>> follower = Follower(logistic, Search(horizon=500), starts, 2.5)
-        >>> [int(follow_with(follower, starts, r).period[0]) for r in (2.5, 3.2)]
-        [1, 2]
-    """
+    """Follow initial conditions as `settle` does, with a map that is compiled."""
     run = _Run(follower, starts, parameters)
     for number in range(follower.looks):
         remaining = follower.looks - number

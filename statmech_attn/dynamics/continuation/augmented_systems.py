@@ -82,27 +82,6 @@ def locate(
     """Locate a bifurcation of a kind near u; `angle` starts the multiplier's.
 
     `residual` is G(x, p) = f^k(x, p) - x of u = (x, p).
-
-    Args:
-        residual: residual of the cycle.
-        kind: 0 fold, 1 period doubling, 2 Neimark-Sacker, 3 branch point.
-        u: point near the bifurcation.
-        angle: of the critical multiplier of a Neimark-Sacker bifurcation, radians; that
-            of the complex multiplier at u nearest the unit circle when omitted.
-
-    Returns:
-        `Located`: coordinates of the point, with their error; NaN where Newton's method
-        did not converge.
-
-    Raises:
-        ValueError: no multiplier at u is complex, and no angle is given.
-
-    Example:
-        >>> import numpy as np
-        >>> import jax.numpy as jnp
-        >>> residual = lambda u: jnp.array([u[1] - u[0] ** 2])  # a fold at (0, 0)
-        >>> bool(abs(locate(residual, 0, np.array([0.1, 0.02])).u).max() < 1e-9)
-        True
     """
     step_of = _branching_step if kind == BRANCHING else _critical_step
     u, size = np.asarray(u, float), np.inf

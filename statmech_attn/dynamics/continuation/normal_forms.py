@@ -163,29 +163,7 @@ class NormalForm(eqx.Module):
 def normal_form(
     problem: Problem, kind: Annotated[int, Ge(0), Le(3)], located: Located
 ) -> NormalForm:
-    """Coefficients of the normal form at a bifurcation of a cycle.
-
-    Args:
-        problem: the map and the period of the cycle.
-        kind: 0 fold, 1 period doubling, 2 Neimark-Sacker, 3 branch point.
-        located: the bifurcation point.
-
-    Returns:
-        `NormalForm`: coefficients, critical vectors and the direction of the new orbit.
-
-    Raises:
-        ValueError: the point was not found, or the problem has several segments.
-
-    Example:
-        >>> import numpy as np
-        >>> import jax.numpy as jnp
-        >>> from statmech_attn.dynamics.continuation import locate
-        >>> logistic = lambda x, p: p["r"] * x * (1 - x)
-        >>> problem = Problem(logistic, jnp.zeros(1), {"r": 2.5}, "r")
-        >>> located = locate(problem.residual, 1, np.array([0.66, 2.99]))
-        >>> round(normal_form(problem, 1, located).coefficient, 6)
-        9.0
-    """
+    """Coefficients of the normal form at a bifurcation of a cycle."""
     require_one_segment(problem)
     if not located.converged:
         raise ValueError("located must be a bifurcation; Newton's method found none.")

@@ -74,14 +74,6 @@ def refine_axis(values: Annotated[Numbers, "n"], levels: Count) -> np.ndarray:
 
     Evenly spaced values stay what `numpy.linspace` gives for the finer grid, to the
     last bit; of others the midpoints are taken, level by level.
-
-    Args:
-        values: of a parameter, in order.
-        levels: how often the grid is halved.
-
-    Example:
-        >>> refine_axis([0.0, 1.0, 3.0], 1).tolist()
-        [0.0, 0.5, 1.0, 2.0, 3.0]
     """
     values = np.asarray(values, float)
     even = np.linspace(values[0], values[-1], len(values))

@@ -23,6 +23,7 @@ from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.exponents.lyapunov import window_weights
 from statmech_attn.labels import CodeWords, Variable
+from statmech_attn.options import Gaps
 
 
 CANDIDATES = 4  # near returns of the last point that are checked in full
@@ -168,7 +169,7 @@ class ZeroOne(eqx.Module):
 
 
 @eqx.filter_jit
-def zero_one_test(series: Float[Array, "T d"]) -> ZeroOne:
+def zero_one_test(series: Gaps) -> ZeroOne:
     """The 0-1 test for chaos on the component of a series that varies most.
 
     The test needs samples about as far apart as the orbit decorrelates, which it
@@ -177,7 +178,7 @@ def zero_one_test(series: Float[Array, "T d"]) -> ZeroOne:
     is flagged as well.  Noise reads as chaos.  The last 1000 samples are used.
 
     Args:
-        series: samples, (T, d) or (T,).
+        series: samples, (T, d).
 
     Returns:
         `ZeroOne`: K, and whether the series is one that the test can judge.
@@ -193,9 +194,7 @@ def zero_one_test(series: Float[Array, "T d"]) -> ZeroOne:
     """
     require_double()
     if series.ndim != 2 or series.shape[0] < 100:
-        raise ValueError(
-            f"series must have shape (T, d) with T >= 100; got {series.shape}."
-        )
+        raise ValueError(f"series must be (T, d) with T >= 100; got {series.shape}.")
     x = main_component(series)
     power = jnp.sum(x**2)
     correlation = jnp.sum(x[1:] * x[:-1]) / jnp.where(power > 0, power, 1.0)

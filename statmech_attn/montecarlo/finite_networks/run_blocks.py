@@ -178,15 +178,7 @@ class Simulator:
         number,
         tick: Callable[[int], None] = lambda steps: None,
     ) -> Simulated:
-        """One block of each of a few points.
-
-        Args:
-            params, state: of the points, points on the last axis.
-            keys: cipher keys of the points.
-            block: number of the block of each point, and
-            number: how many runs it has.
-            tick: told the steps that are done.
-        """
+        """One block of each of a few points."""
         count, parts = len(block), []
         rows, carry = self.begin(params, state, keys, block, number)
         for begin in range(0, self.steps, self.stretch):

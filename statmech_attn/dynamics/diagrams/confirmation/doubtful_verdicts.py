@@ -31,11 +31,6 @@ def edges(index: np.ndarray) -> np.ndarray:
     """Pairs (n, 2) of neighbours among points of a grid, (points, axes).
 
     Neighbours lie on one line along an axis with no other point between them.
-
-    Example:
-        >>> import numpy as np
-        >>> edges(np.array([[0, 0], [0, 2], [4, 2]])).tolist()
-        [[1, 2], [0, 1]]
     """
     pairs = []
     for axis in range(index.shape[1]):
@@ -94,10 +89,6 @@ def doubtful(verdict: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     Chaos is doubtful next to anything else, and next to chaos with an exponent of
     another size; so is all chaos that hangs together with chaos next to an orbit that
     is not chaotic, or far less so.  A torus is doubtful next to chaos.
-
-    Args:
-        verdict: (3, points): the phase, the largest exponent and its error.
-        pairs: (n, 2) neighbours.
     """
     alike, below, unlike = beside(verdict, pairs)
     doubt = np.zeros(verdict.shape[1], bool)
@@ -153,14 +144,6 @@ def follow_until_change(
 
     Chaos must stay chaos with the same largest exponent, a torus a torus.  Orbits that
     have left are followed until they settle, and no further.
-
-    Args:
-        scan: the compiled stages.
-        points: parameters and states.
-        horizon: steps of every run.
-        tick: told the steps that are done.
-        verdict: (3, points): the phase, the largest exponent and its error.
-        looks: parts of the horizon after which orbits are asked.
     """
     same = partial(_same, scan.plan.criteria.zero)
     stayed, time = np.ones(points.size, bool), np.zeros(points.size)
