@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from statmech_attn import presentation
+from statmech_attn.arguments import shown
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan.chunks.work import (
     Arrays,
@@ -124,12 +125,10 @@ def over(
 def _values(name: str, given: Any) -> np.ndarray:
     """Values of a parameter, each of them once."""
     values = np.atleast_1d(np.asarray(given))
-    numbers = values.dtype.kind not in "fc" or not np.isnan(values).any()
-    if values.ndim > 1 or not values.size or len({*values.tolist()}) < values.size:
-        numbers = False
-    if not numbers:
+    distinct = values.ndim == 1 and 0 < len({*values.tolist()}) == values.size
+    if not distinct or (values.dtype.kind in "fc" and np.isnan(values).any()):
         raise ValueError(
-            f"{name} must be a number or a list of distinct ones; got {given}."
+            f"{name} must be a number or a list of distinct ones; got {shown(given)}."
         )
     return values
 

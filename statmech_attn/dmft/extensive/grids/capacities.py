@@ -106,23 +106,23 @@ def capacities(
     contexts = [net.context] if contexts is None else contexts
     grid: dict[str, Any] = {"context": contexts}
     grid |= {"beta": np.asarray(beta, float), "gamma": np.asarray(gamma, float)}
-    posed = partial(_posed, patterns, ensemble)
-    for corner in corners(grid):
-        problem = posed(corner, retrieval.begin)
-        if retrieval.moving:
-            check_moving(problem)
-        else:
-            check_stationary(problem, at_rest=retrieval.at_rest)
-        chosen_lags(problem, retrieval.lags)
-    start = np.asarray(net.output[retrieval.row])
-    return over(
-        partial(_row, posed=posed, start=start, retrieval=retrieval),
+    posed, start = partial(_posed, patterns, ensemble), np.asarray(net.output)
+    scan = over(
+        partial(_row, posed=posed, start=start[retrieval.row], retrieval=retrieval),
         grid,
         variables=VARIABLES,
         numbers=("capacity", "capacity_error", "retrieved_overlap", "noise_multiplier"),
         kind="capacity",
         about={"network": network_digest(net), "ensemble": ensemble.description},
     )
+    for corner in corners(scan.axes):
+        problem = posed(corner, retrieval.begin)
+        if retrieval.moving:
+            check_moving(problem)
+        else:
+            check_stationary(problem, at_rest=retrieval.at_rest)
+        chosen_lags(problem, retrieval.lags)
+    return scan
 
 
 def _posed(

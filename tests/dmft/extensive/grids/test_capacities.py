@@ -57,6 +57,13 @@ def test_the_context_is_that_of_the_network_when_omitted():
     assert capacity(contexts=None).axes["context"] == [2]
 
 
+def test_an_axis_without_values_is_named():
+    with pytest.raises(ValueError, match="^beta must be a number or a list"):
+        capacity(beta=[])
+    with pytest.raises(ValueError, match="^context must be a number or a list"):
+        capacity(contexts=[])
+
+
 def test_no_retrieval_is_said_and_the_point_is_left_out(monkeypatch):
     tried = []
 
