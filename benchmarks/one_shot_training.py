@@ -57,7 +57,8 @@ def timed(
     """Seconds of compilation and of a step, tasks of a step, and its operations."""
     from statmech_attn.studies.one_shot.tables import ONE_SHOT_PRESETS
     from statmech_attn.tasks import one_shot
-    from statmech_attn.training import initial, Minibatches, StochasticTrainer
+    from statmech_attn.training import initial, Minibatches
+    from statmech_attn.training.stochastic import StochasticTrainer
 
     preset = ONE_SHOT_PRESETS[size]
     setting = one_shot.Setting(channels=preset["task"]["channels"])
@@ -83,12 +84,13 @@ def timed(
     return compiled, step, choices.batch, done
 
 
-def flops(setting, *, heads, width: int, key_size: int) -> int:
-    """Of f of one task: queries, keys, scores and paths; the weights are contracted
-    once for all tasks of a batch and do not count."""
-    T, n, total, paths = setting.tokens, setting.patch**2, 0, 1
+def flops(setting, *, heads, key_size: int, **_: int) -> int:
+    """Of f of one task: scores and paths of the features of tokens; the weights are
+    contracted once for all tasks of a batch and do not count."""
+    T, n, total, paths = setting.tokens, setting.patch**2 + 1, 0, 1
+    scores = min(key_size * (2 * n + T), n * (n + 2 * T))
     for H in reversed(heads):
-        total += 4 * T * H * key_size * n + 2 * T * T * H * (key_size + paths)
+        total += 2 * T * H * (scores + T * paths)
         paths *= H
     return total + 2 * T * n * paths
 
@@ -96,11 +98,12 @@ def flops(setting, *, heads, width: int, key_size: int) -> int:
 def patches(setting):
     """Random patches of random classes."""
     from statmech_attn.tasks import one_shot
-    from statmech_attn.training import ClassPatches, token_codes
+    from statmech_attn.training.stochastic import ClassPatches, token_embedding
 
     shape = (CLASSES, DRAWINGS, setting.patches, setting.patch**2)
     drawn = jax.random.normal(jax.random.key(1), shape, jnp.float32)
-    return ClassPatches(drawn, drawn[:20], token_codes(one_shot.codes(setting)))
+    tokens = token_embedding(one_shot.codes(setting), setting.channels)
+    return ClassPatches(drawn, drawn[:20], tokens)
 
 
 def peak(kind, cpu: bool) -> float:

@@ -29,12 +29,6 @@ if TYPE_CHECKING:
         RUNNING as RUNNING,
         VANISHED as VANISHED,
     )
-    from statmech_attn.training.stochastic import (
-        ClassPatches as ClassPatches,
-        Learnt as Learnt,
-        StochasticTrainer as StochasticTrainer,
-        token_codes as token_codes,
-    )
     from statmech_attn.training.transformer import (
         attention_heads as attention_heads,
         initial as initial,

@@ -35,7 +35,7 @@ from statmech_attn.training.stochastic import (
     PILOT_STEPS,
     precision_here,
     StochasticTrainer,
-    token_codes,
+    token_embedding,
 )
 from statmech_attn.training.transformer import (
     initial,
@@ -184,8 +184,9 @@ class OneShotNetworks(Points):
         cut = lambda classes: jnp.asarray(
             one_shot.patches(classes.images, one_channel), jnp.float32
         )
-        codes = token_codes(one_shot.codes(self.setting))
-        return ClassPatches(cut(parts.train), cut(parts.validation), codes)
+        codes, channels = one_shot.codes(self.setting), self.setting.channels
+        tokens = token_embedding(codes, channels)
+        return ClassPatches(cut(parts.train), cut(parts.validation), tokens)
 
     @once
     def _trainer(self) -> StochasticTrainer:

@@ -25,18 +25,17 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from statmech_attn.batches import Compiled, devices
+from statmech_attn.options import Count
 from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.tasks import one_shot
 from statmech_attn.training.descent import follow, optax_module
 from statmech_attn.training.options import Minibatches
 from statmech_attn.training.results import DIVERGED, RECORDS, RUNNING, VANISHED
 from statmech_attn.training.transformer import (
-    Acting,
     acting,
     answers,
-    Codes,
+    Embedding,
     Precision,
-    Tokens,
     Transformer,
 )
 
@@ -55,15 +54,14 @@ def precision_here(choices: Minibatches) -> Precision:
 
 
 class ClassPatches(NamedTuple):
-    """The parts of one-shot tasks: patches of all drawings, codes of tokens.
+    """The parts of one-shot tasks: patches of all drawings, and what makes tokens.
 
-    Patches have one channel of n features; codes have N_0, a multiple of n, and are
-    those of `token_codes`.
+    Patches have one channel of n features; `tokens` is their `token_embedding`.
     """
 
     train: Float[Array, "C D p n"]
     validation: Float[Array, "C_v D p n"]
-    codes: Codes
+    tokens: Embedding
 
 
 class State(eqx.Module):
@@ -112,14 +110,7 @@ class Learnt(NamedTuple):
 class StochasticTrainer:
     """A compiled descent on minibatches, for weights of one shape.
 
-    Args:
-        choices: of the descent.
-        patches: of the classes to learn from, and of those to validate on.
-        weights: an example.
-        validation_key: draws the validation tasks.
-
-    Raises:
-        ValueError: choices that make no sense, or optax is not installed.
+    `weights` are an example; `validation_key` draws the validation tasks.
     """
 
     def __init__(
@@ -151,29 +142,16 @@ class StochasticTrainer:
         return self._advance.bytes
 
     def start(self, key: Key[Array, ""], weights: Transformer):
-        """State before the first step, and its records.
-
-        Args:
-            key: random key of JAX.
-            weights: initial weights.
-        """
+        """State before the first step, and its records."""
         return self._begin(self.patches, self._fresh(key, weights))
 
     def near_the_end(self, state: State) -> State:
-        """The state as if `PILOT_STEPS` were left, for the time that they take.
-
-        Args:
-            state: of the training.
-        """
+        """The state as if `PILOT_STEPS` were left, for the time that they take."""
         done = max(self.choices.steps - PILOT_STEPS, 0)
         return eqx.tree_at(lambda s: s.steps, state, jnp.asarray(done, int))
 
     def advance(self, state: State):
-        """A block of steps, or what is left to the end of the run, and its records.
-
-        Args:
-            state: of the training.
-        """
+        """A block of steps, or what is left to the end of the run, and its records."""
         return self._advance(self.patches, state)
 
     def run(
@@ -185,20 +163,12 @@ class StochasticTrainer:
     ) -> Learnt:
         """Train from given weights, or from the last block in the store.
 
-        Args:
-            weights: initial weights.
-            store: keeps the state after every block.
-            key: draws the tasks.
-            after: called after each block that is stored, with its number of steps.
+        `after` is called after each block that is stored, with its number of steps.
         """
         start, first = self.start(key, weights)
-        choices = self.choices
-
-        def told() -> None:
-            before = (store.done - 1) * choices.block
-            after(min(choices.block, choices.steps - before))
-
-        state = follow(self.advance, start, store, choices.blocks, told)
+        steps, block = self.choices.steps, self.choices.block
+        told = lambda: after(min(block, steps - (store.done - 1) * block))
+        state = follow(self.advance, start, store, self.choices.blocks, told)
         return self._learnt(state, first, store)
 
     def _learnt(self, state: State, first, store) -> Learnt:
@@ -282,11 +252,11 @@ class StochasticTrainer:
     def _validated(self, patches: ClassPatches, state: State):
         """The state after a look at the validation tasks, and what they say."""
         choices = self.choices
-        network = self._acting(patches, state.weights)
+        network = acting(state.weights, patches.tokens)
 
         def answered(chosen):
-            tokens, y = tasks(patches.validation, chosen)
-            f = answers(network, tokens, self._precision)
+            features, y = tasks(patches.validation, chosen)
+            f = answers(network, features, self._precision)
             right = (jnp.sign(f) == y).mean(dtype=f.dtype)
             return right, (f**2).mean(), ((f - y) ** 2).mean()
 
@@ -340,51 +310,42 @@ class StochasticTrainer:
         split = lambda part: part.reshape(pieces, self._piece, *part.shape[1:])
 
         def loss(network, chosen):
-            tokens, y = tasks(patches.train, chosen)
-            f = answers(network, tokens, self._precision)
+            features, y = tasks(patches.train, chosen)
+            f = answers(network, features, self._precision)
             return ((f - y) ** 2).mean() / pieces
 
         def add(total, chosen):
             part = jax.value_and_grad(loss)(network, chosen)
             return jax.tree.map(jnp.add, total, part), None
 
-        network, pull = jax.vjp(partial(self._acting, patches), weights)
+        network, pull = jax.vjp(partial(acting, tokens=patches.tokens), weights)
         zero = jax.tree.map(jnp.zeros_like, (weights.a[0], network))
         (total, along), _ = jax.lax.scan(add, zero, jax.tree.map(split, chosen))
         return total, *pull(along)
 
-    def _acting(self, patches: ClassPatches, weights: Transformer) -> Acting:
-        return acting(weights, patches.codes, patches.train.shape[-1])
-
 
 def tasks(
     patches: Float[Array, "C D p n"], chosen: one_shot.Choices
-) -> tuple[Tokens, Float[Array, " B"]]:
-    """Tokens and labels of the choices, those of `one_shot.sequences`."""
-    v = one_shot.shown(patches, chosen)
-    signs = one_shot.first_symbol(chosen).astype(patches.dtype)
-    tokens = Tokens(v.reshape(len(v), -1, v.shape[-1]), signs)
-    return tokens, jnp.asarray(chosen.y, patches.dtype)
+) -> tuple[Float[Array, "B T n+1"], Float[Array, " B"]]:
+    """Features of tokens and labels of the choices, those of `one_shot.sequences`.
 
-
-def token_codes(codes: one_shot.Codes) -> Codes:
-    """Codes of all tokens, of which only the symbols of the images differ in sign.
-
-    Args:
-        codes: of the task.
-
-    Example:
-        >>> from statmech_attn.tasks import one_shot
-        >>> token_codes(one_shot.codes(one_shot.Setting())).difference.shape
-        (48, 192)
+    The last feature is the sign of an image's symbol, 0 of the one that is asked.
     """
+    v = one_shot.shown(patches, chosen)
+    of_images = np.array([1, -1, 0], v.dtype)[:, None, None]
+    signs = one_shot.first_symbol(chosen)[:, None, None, None] * of_images
+    u = jnp.concatenate([v, jnp.broadcast_to(signs, (*v.shape[:3], 1))], -1)
+    return u.reshape(len(u), -1, u.shape[-1]), jnp.asarray(chosen.y, v.dtype)
+
+
+def token_embedding(codes: one_shot.Codes, channels: Count) -> Embedding:
+    """Tokens of images: n features and, as the last, the sign of their symbol."""
     positions, (plus, minus, asked) = (np.asarray(x, np.float32) for x in codes)
-    of_images = lambda *rows: np.repeat(np.stack(rows), len(positions) // 3, 0)
     middle, half = (plus + minus) / 2, (plus - minus) / 2
-    return Codes(
-        jnp.asarray(positions + of_images(middle, middle, asked)),
-        jnp.asarray(of_images(half, -half, 0 * half)),
-    )
+    of_images = np.repeat([middle, middle, asked], len(positions) // 3, 0)
+    copies = np.tile(np.eye(len(plus) // channels, dtype=np.float32), (channels, 1))
+    matrix = np.column_stack([copies, half])
+    return Embedding(jnp.asarray(matrix), jnp.asarray(positions + of_images))
 
 
 def rate(choices: Minibatches):

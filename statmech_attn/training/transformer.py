@@ -8,13 +8,15 @@ $H_l^{-1/2}$, and the readout is the mean over the tokens,
     $w_\pi = V_{1,h_1}^T \cdots V_{L,h_L}^T \, a / \sqrt{H_1 \cdots H_L}$.
 
 Neither the hidden state of a token nor the attentioned inputs xi^pi of an example are
-ever built: the w_pi are contracted once for all examples, and the weights of the tokens
-in xi^pi from the last layer down.
+ever built: the w_pi are contracted once for all examples, so are the scores' matrices
+in the features of tokens, and the weights of the tokens in xi^pi from the last layer
+down.
 
     Q_l, K_l          (H_l, G, N_0)     queries and keys           `queries`, `keys`
     V_0, V_l, a                         value weights and readout  `V_0`, `V`, `a`
     xi^pi             (N_0,)            attentioned inputs of a path, sums of x_t
     w_pi              (Pi, N)           effective weights
+    u_t, E, c_t       (n,), (N_0, n), (N_0,)  features of a token, `Embedding`
 
 The score of key s and query t is $x_s^T K^T Q x_t / \sqrt G$.
 All numbers are dimensionless.
@@ -60,50 +62,60 @@ class Transformer(NamedTuple):
         return tuple(layer.shape[0] for layer in self.V)
 
 
-class Codes(NamedTuple):
-    r"""What is added to the features of tokens, $\bar c_t + s\, d_t$.
+class Embedding(NamedTuple):
+    r"""How features u become tokens, $x_t = E u_t + c_t$.
 
-    `common` is $\bar c$, the same for all examples, `difference` is d.
+    Attributes:
+        matrix: E.
+        codes: c, the same for all examples.
     """
 
-    common: Float[Array, "T N_0"]
-    difference: Float[Array, "T N_0"]
+    matrix: Float[Array, "N_0 n"]
+    codes: Float[Array, "T N_0"]
 
 
-class Tokens(NamedTuple):
-    r"""Tokens $x_t = (v_t, ..., v_t) + \bar c_t + s\, d_t$ of examples; see `Codes`.
+class FactoredScores(NamedTuple):
+    """Scores of all heads of a layer, of queries and keys: for small G.
 
-    Each feature vector is made of copies of `v`; `signs` are s.
+    Attributes:
+        queries: Q on features, and behind it on codes.
+        keys: K likewise.
     """
 
-    v: Float[Array, "B T n"]
-    signs: Float[Array, " B"]
+    queries: Float[Array, "H G n+T"]
+    keys: Float[Array, "H G n+T"]
 
-
-class OnTokens(NamedTuple):
-    """A matrix as it acts on tokens: on v, and what it makes of the codes."""
-
-    matrix: Float[Array, "... n"]
-    common: Float[Array, "T ..."]
-    difference: Float[Array, "T ..."]
-
-    def __call__(self, tokens: Tokens, product) -> Float[Array, "B T ..."]:
-        shape = self.matrix.shape[:-1]
-        rows = lambda part: part.reshape(len(part), -1)
-        y = product(
-            "bti,ri->btr", tokens.v, self.matrix.reshape(-1, tokens.v.shape[-1])
+    def __call__(self, u: Float[Array, "B T n"], product) -> Float[Array, "B T H T"]:
+        n, turned = u.shape[-1], lambda W: jnp.moveaxis(W, 2, 0)
+        queries, keys = (
+            product("btn,hgn->bthg", u, W[:, :, :n]) + turned(W[:, :, n:]) for W in self
         )
-        signs = tokens.signs[:, None, None]
-        y = y + rows(self.common) + signs * rows(self.difference)
-        return y.reshape(*y.shape[:2], *shape)
+        return product("bthg,bshg->bths", queries, keys)
+
+
+class Scores(NamedTuple):
+    r"""Scores of all heads of a layer in the features of tokens: for large G.
+
+    $x_s^T W x_t = u_s \cdot (A u_t + a_t) + b_s \cdot u_t + d_{ts}$, key s, query t.
+
+    Attributes:
+        matrix: A and a in its first n rows, b and d below.
+    """
+
+    matrix: Float[Array, "H n+T n+T"]
+
+    def __call__(self, u: Float[Array, "B T n"], product) -> Float[Array, "B T H T"]:
+        n = u.shape[-1]
+        applied = product("btn,hmn->bthm", u, self.matrix[:, :, :n])
+        applied = applied + jnp.moveaxis(self.matrix[:, :, n:], 2, 0)
+        return product("bthn,bsn->bths", applied[..., :n], u) + applied[..., n:]
 
 
 class Acting(NamedTuple):
-    """All that a network does to tokens, in the order of its layers."""
+    """All that a network does to features of tokens, in the order of its layers."""
 
-    queries: tuple[OnTokens, ...]
-    keys: tuple[OnTokens, ...]
-    readout: OnTokens
+    scores: tuple[FactoredScores | Scores, ...]
+    readout: Float[Array, "Pi n+T"]
 
 
 def initial(
@@ -177,47 +189,43 @@ def outputs(
         (6,)
     """
     kind = transformer.a.dtype
-    v = jnp.swapaxes(jnp.asarray(x, kind), 1, 2)
-    none = jnp.zeros(v.shape[1:], kind)
-    tokens = Tokens(v, jnp.zeros(len(v), kind))
-    return answers(
-        acting(transformer, Codes(none, none), v.shape[-1]), tokens, precision
-    )
+    u = jnp.swapaxes(jnp.asarray(x, kind), 1, 2)
+    tokens = Embedding(jnp.eye(u.shape[-1], dtype=kind), jnp.zeros(u.shape[1:], kind))
+    return answers(acting(transformer, tokens), u, precision)
 
 
-def acting(transformer: Transformer, codes: Codes, n: int) -> Acting:
-    """A network as it acts on tokens of n features, once for all examples.
+def acting(transformer: Transformer, tokens: Embedding) -> Acting:
+    """A network as it acts on the features of tokens, once for all examples."""
+    T, n = len(tokens.codes), tokens.matrix.shape[1]
+    parts = jnp.concatenate([tokens.matrix.T, tokens.codes])
 
-    n is the length of v in `Tokens`.
-    """
-
-    def on_tokens(W: Float[Array, "... N_0"]) -> OnTokens:
-        copies = W.reshape(*W.shape[:-1], -1, n)
-        through = lambda code: jnp.einsum("ti,...i->t...", code, W)
-        return OnTokens(copies.sum(-2), *map(through, codes))
+    def scores(Q: Float[Array, "H G N_0"], K: Float[Array, "H G N_0"]):
+        queries, keys = (jnp.einsum("hgi,mi->hgm", W, parts) for W in (Q, K))
+        queries, G = queries / math.sqrt(Q.shape[1]), Q.shape[1]
+        if G * (2 * n + T) < n * (n + 2 * T):  # operations for a token and a head
+            return FactoredScores(queries, keys)
+        return Scores(jnp.einsum("hgm,hgn->hmn", keys, queries))
 
     with jax.default_matmul_precision("float32"):
         return Acting(
-            tuple(on_tokens(Q / math.sqrt(Q.shape[1])) for Q in transformer.queries),
-            tuple(map(on_tokens, transformer.keys)),
-            on_tokens(_effective_inputs(transformer)),
+            tuple(map(scores, transformer.queries, transformer.keys)),
+            _effective_inputs(transformer) @ parts.T,
         )
 
 
 def answers(
-    network: Acting, tokens: Tokens, precision: Precision = "single"
+    network: Acting, u: Float[Array, "B T n"], precision: Precision = "single"
 ) -> Float[Array, " B"]:
-    """f of tokens in their precision, as `outputs` of their features."""
-    B, T, _ = tokens.v.shape
-    kind = tokens.v.dtype
-    product = _product(kind, precision)
+    """f of tokens with the features u, in their precision."""
+    B, T, n = u.shape
+    product = _product(u.dtype, precision)
     with jax.default_matmul_precision("float32"):
-        along = jnp.full((B, T, 1), 1 / T, kind)
-        for Q, K in zip(network.queries[::-1], network.keys[::-1], strict=True):
-            scores = product("bthg,bshg->bhst", Q(tokens, product), K(tokens, product))
-            omega = jax.nn.softmax(scores, axis=2)  # over keys s
-            along = product("bhst,btr->bshr", omega, along).reshape(B, T, -1)
-        return jnp.einsum("btr,btr->b", along, network.readout(tokens, product))
+        along = jnp.full((B, T, 1), 1 / T, u.dtype)
+        for scores in network.scores[::-1]:
+            omega = jax.nn.softmax(scores(u, product), axis=-1)  # over keys s
+            along = product("bths,btr->bshr", omega, along).reshape(B, T, -1)
+        readout = product("btn,rn->btr", u, network.readout[:, :n])
+        return jnp.einsum("btr,btr->b", along, readout + network.readout[:, n:].T)
 
 
 def attention_heads(transformer: Transformer) -> bpkr.Heads:

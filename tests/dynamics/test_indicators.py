@@ -298,8 +298,9 @@ def test_zero_one_test_says_what_it_can_judge():
     assert "does not vary" in words(zero_one_test(jnp.ones((200, 1))))
     broken = zero_one_test(wave.at[3].set(jnp.inf))
     assert "not finite" in words(broken) and np.isnan(broken.K)
-    with pytest.raises(ValueError, match="T >= 100; got"):
-        zero_one_test(wave[:50])
+    for short in (wave[:50], 2.5):
+        with pytest.raises(ValueError, match="T >= 100; got"):
+            zero_one_test(short)
 
 
 def test_orbit_records_what_it_is_asked_for():

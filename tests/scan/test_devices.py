@@ -155,17 +155,18 @@ import jax, jax.numpy as jnp, numpy as np
 jax.config.update("jax_enable_x64", True)
 from statmech_attn.storage.writers.blocks import BlockMemory
 from statmech_attn.tasks import one_shot
-from statmech_attn.training import (
-    ClassPatches, initial, Minibatches, StochasticTrainer, token_codes
+from statmech_attn.training import initial, Minibatches
+from statmech_attn.training.stochastic import (
+    ClassPatches, StochasticTrainer, token_embedding
 )
 
 sizes = dict(n_inputs=4, heads=(2,), width=4, key_size=2)
 keys = jax.random.split(jax.random.key(3), 4)
 start = initial(keys[0], gain=3**0.5, **sizes)
 setting = one_shot.Setting(image_size=2, patch=2, channels=1)
-codes = token_codes(one_shot.codes(setting))
+tokens = token_embedding(one_shot.codes(setting), 1)
 patches = jax.random.normal(keys[1], (4, 2, 1, 4), jnp.float32)
-patches = ClassPatches(patches, patches[:2], codes)
+patches = ClassPatches(patches, patches[:2], tokens)
 choices = Minibatches(
     learning_rate=0.02, steps=12, block=10, batch=4, validation_batches=1
 )

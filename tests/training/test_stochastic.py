@@ -13,18 +13,20 @@ from statmech_attn.reporting import Silent
 from statmech_attn.storage.writers.blocks import BlockFolder, BlockMemory
 from statmech_attn.tasks import one_shot
 from statmech_attn.training import (
-    ClassPatches,
     DIVERGED,
     initial,
     Minibatches,
     outputs,
     RUNNING,
     stochastic,
-    StochasticTrainer,
-    token_codes,
     VANISHED,
 )
-from statmech_attn.training.stochastic import rate
+from statmech_attn.training.stochastic import (
+    ClassPatches,
+    rate,
+    StochasticTrainer,
+    token_embedding,
+)
 
 
 SETTING = one_shot.Setting(image_size=4, patch=4, channels=1)
@@ -50,6 +52,7 @@ def drawings(classes, seed):
 
 
 CODES = jax.tree.map(np.float32, one_shot.codes(SETTING))
+TOKENS = token_embedding(CODES, SETTING.channels)
 
 
 def start(seed=0):
@@ -63,7 +66,7 @@ def scaled(factor, weights):
 
 @pytest.fixture(scope="module")
 def trainer():
-    patches = ClassPatches(drawings(40, 1), drawings(20, 2), token_codes(CODES))
+    patches = ClassPatches(drawings(40, 1), drawings(20, 2), TOKENS)
     return StochasticTrainer(CHOICES, patches, start(), jax.random.key(5))
 
 
@@ -125,7 +128,7 @@ def test_a_step_takes_the_gradient_of_all_its_tasks(monkeypatch):
     monkeypatch.setattr(stochastic, "Compiled", lambda *program, **how: None)
     setting = replace(SETTING, channels=3)
     codes = jax.tree.map(np.float32, one_shot.codes(setting))
-    patches = ClassPatches(drawings(40, 1), drawings(20, 2), token_codes(codes))
+    patches = ClassPatches(drawings(40, 1), drawings(20, 2), token_embedding(codes, 3))
     sizes = {"n_inputs": 48, "heads": (2,), "width": 16, "key_size": 8}
     network = initial(jax.random.key(0), gain=3**0.5, **sizes)
     several = StochasticTrainer(CHOICES, patches, network, jax.random.key(5))
@@ -210,7 +213,7 @@ def test_every_step_draws_drawings_order_and_labels_anew(used):
 @pytest.fixture(scope="module")
 def small():
     """The same of a small network, which compiles faster."""
-    patches = ClassPatches(drawings(12, 1), drawings(8, 2), token_codes(CODES))
+    patches = ClassPatches(drawings(12, 1), drawings(8, 2), TOKENS)
     return StochasticTrainer(CHOICES, patches, faint(1.0), jax.random.key(5))
 
 
@@ -274,7 +277,7 @@ STILL = replace(CHOICES, learning_rate=1e-12, steps=245, batch=8, patience=None)
 @pytest.fixture(scope="module")
 def still():
     """A small network, which compiles faster."""
-    patches = ClassPatches(drawings(12, 1), drawings(8, 2), token_codes(CODES))
+    patches = ClassPatches(drawings(12, 1), drawings(8, 2), TOKENS)
     return StochasticTrainer(STILL, patches, faint(1.0), jax.random.key(5))
 
 
@@ -346,7 +349,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_bits(trainer, found, tmp_pa
 
 @pytest.mark.slow  # a program of its own; outputs agree in the fast tests
 def test_mixed_precision_learns_as_well(found):
-    patches = ClassPatches(drawings(40, 1), drawings(20, 2), token_codes(CODES))
+    patches = ClassPatches(drawings(40, 1), drawings(20, 2), TOKENS)
     choices = replace(CHOICES, precision="mixed")
     trainer = StochasticTrainer(choices, patches, start(), jax.random.key(5))
     mixed = trained(trainer, start())

@@ -193,8 +193,9 @@ def zero_one_test(series: Gaps) -> ZeroOne:
         True
     """
     require_double()
-    if series.ndim != 2 or series.shape[0] < 100:
-        raise ValueError(f"series must be (T, d) with T >= 100; got {series.shape}.")
+    shape = jnp.shape(series)
+    if len(shape) != 2 or shape[0] < 100:
+        raise ValueError(f"series must be (T, d) with T >= 100; got {shape}.")
     x = main_component(series)
     power = jnp.sum(x**2)
     correlation = jnp.sum(x[1:] * x[:-1]) / jnp.where(power > 0, power, 1.0)
@@ -208,8 +209,7 @@ def zero_one_test(series: Gaps) -> ZeroOne:
 def broadband(x: Float[Array, "T d"]) -> Float[Array, ""]:
     """Median over mean power, window with fast-decaying sidelobes, mean removed."""
     series = main_component(x)
-    power = jnp.abs(jnp.fft.rfft(series * _bump(series.shape[0]))) ** 2
-    power = power[4:]
+    power = (jnp.abs(jnp.fft.rfft(series * _bump(series.shape[0]))) ** 2)[4:]
     mean = jnp.mean(power)
     return jnp.where(mean > 0, jnp.median(power) / jnp.where(mean > 0, mean, 1.0), 0.0)
 

@@ -27,10 +27,9 @@ from statmech_attn.training import (
     attention_heads,
     one_shot_networks,
     outputs,
-    StochasticTrainer,
     value_weights,
 )
-from statmech_attn.training.stochastic import precision_here
+from statmech_attn.training.stochastic import precision_here, StochasticTrainer
 
 
 SMALL = {
