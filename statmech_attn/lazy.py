@@ -9,7 +9,7 @@ A package says once where its contents come from, in a form that type checkers r
     lazy.attach(__name__)
 
 so importing it costs nothing, and `bpkr.Problem` imports `bpkr.problem`.  A name as
-itself is one that the package offers, to type checkers too (PEP 484), and in `__all__`.
+itself is for users and in `__all__` (PEP 484); one without `as` is for other packages.
 """
 
 import ast
@@ -21,13 +21,14 @@ from typing import Any
 
 
 GUARD = "TYPE_CHECKING"
+# Name offered -> module that has it, and its name there; "" is the module itself.
+Places = dict[str, tuple[str, str]]
 
 
 class Package(ModuleType):
     """A package whose contents are imported one by one."""
 
-    # Name offered -> module that has it, and its name there; "" is the module itself.
-    __sources__: dict[str, tuple[str, str]]
+    __sources__: Places
     __checks__: bool
     __checked__: Container[str]
 
@@ -80,20 +81,18 @@ def attach(name: str, *, checks: bool = True, modules: Container[str] = ()) -> N
     package = sys.modules[name]
     assert package.__spec__ is not None and package.__spec__.loader is not None
     text = package.__spec__.loader.get_source(name)  # type: ignore[attr-defined]
-    places = sources(text, name)
-    package.__dict__.update(__sources__=places, __all__=sorted(places))
+    public = sorted(sources(text, name, public=True))
+    package.__dict__.update(__sources__=sources(text, name), __all__=public)
     package.__dict__.update(__checks__=checks, __checked__=modules)
     package.__class__ = Package
 
 
-def sources(text: str, name: str) -> dict[str, tuple[str, str]]:
-    """Where the contents of a package come from, by the text of its `__init__`.
+def sources(text: str, name: str, public: bool = False) -> dict[str, tuple[str, str]]:
+    """Where contents of a package, or those for users, come from: of its `__init__`.
 
     Example:
-        >>> sources("if TYPE_CHECKING:\\n    from a.b import c as d, e", "a")
-        {'d': ('a.b', 'c'), 'e': ('a.b', 'e')}
-        >>> sources("if TYPE_CHECKING:\\n    from a import b", "a")
-        {'b': ('a.b', '')}
+        >>> sources("if TYPE_CHECKING:\\n from a import b\\n from a.b import c", "a")
+        {'b': ('a.b', ''), 'c': ('a.b', 'c')}
     """
     places = {}
     for block in ast.parse(text).body:
@@ -105,5 +104,6 @@ def sources(text: str, name: str) -> dict[str, tuple[str, str]]:
             for alias in statement.names:
                 module = f"{path}.{alias.name}", ""
                 place = module if path == name else (path, alias.name)
-                places[alias.asname or alias.name] = place
+                if alias.asname or not public:
+                    places[alias.asname or alias.name] = place
     return places

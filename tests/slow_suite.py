@@ -52,7 +52,6 @@ EXAMPLES = {
     "statmech_attn.dmft.system.system",
     "statmech_attn.dynamics.attractors.settled_orbits.settle",
     "statmech_attn.dynamics.along_parameter.attractor_matching.match_attractors",
-    "statmech_attn.dynamics.attractors.basins.distinguish",
     "statmech_attn.dynamics.diagrams.diagram.diagram",
     "statmech_attn.dynamics.exponents.of_flows.flow_spectrum",
     "statmech_attn.dynamics.exponents.of_flows.per_unit_time",

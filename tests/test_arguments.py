@@ -25,7 +25,6 @@ from tests.arguments import offers
 
 
 MODULES = (  # on faces, of which users call functions
-    "dynamics.basins",
     "dynamics.timeseries",
     "bpkr.attention_weights",
     "bpkr.pruning",
@@ -43,7 +42,6 @@ FACES = (
     "dynamics",
     "dynamics.continuation",
     "dynamics.diagrams",
-    "statistics",
     "comparison",
     "training",
     "bpkr",

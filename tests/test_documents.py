@@ -79,12 +79,12 @@ def test_whole_studies_of_the_documents_are_valid(page):
 
 
 def public_statements() -> Iterator[tuple[str, ast.stmt]]:
-    """Functions and classes on the faces of packages, by the module they are in."""
+    """Functions and classes that packages offer to users, by the module they are in."""
     for face in (ROOT / "statmech_attn").rglob("__init__.py"):
         imports = [x for x in ast.walk(tree(face)) if isinstance(x, ast.ImportFrom)]
         for node in imports:
             module = ROOT.joinpath(*(node.module or "").split(".")).with_suffix(".py")
-            names = {alias.name for alias in node.names}
+            names = {alias.name for alias in node.names if alias.asname}
             for definition in tree(module).body if module.exists() else ():
                 if getattr(definition, "name", None) in names:
                     parts = module.with_suffix("").relative_to(ROOT).parts
@@ -98,12 +98,12 @@ def public_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def module_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Described functions of modules that are themselves on the face of a package."""
+    """Described functions of modules that are themselves offered to users."""
     for face in (ROOT / "statmech_attn").rglob("__init__.py"):
         for node in ast.walk(tree(face)):
             if not isinstance(node, ast.ImportFrom):
                 continue
-            for alias in node.names:
+            for alias in filter(lambda alias: alias.asname, node.names):
                 path = ROOT.joinpath(*(node.module or "").split("."), alias.name)
                 module = path.with_suffix(".py")
                 for definition in tree(module).body if module.exists() else ():

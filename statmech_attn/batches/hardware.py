@@ -26,15 +26,6 @@ def devices() -> tuple[Any, ...]:
     """What the lanes of a batch are on: all local devices, or the one chosen.
 
     `jax.default_device` chooses a device, or all of a platform by its name.
-
-    Returns:
-        Devices of JAX.
-
-    Example:
-        >>> import jax
-        >>> with jax.default_device("cpu"):
-        ...     [device.platform for device in devices()]
-        ['cpu']
     """
     chosen = getattr(jax.config, "jax_default_device", None)
     if chosen is None or isinstance(chosen, str):
@@ -43,14 +34,7 @@ def devices() -> tuple[Any, ...]:
 
 
 def on_cpu() -> bool:
-    """Whether batches are computed by the threads of one CPU.
-
-    Example:
-        >>> import jax
-        >>> with jax.default_device("cpu"):
-        ...     on_cpu()
-        True
-    """
+    """Whether batches are computed by the threads of one CPU."""
     available = devices()
     return available[0].platform == "cpu" and len(available) == 1
 
@@ -61,44 +45,21 @@ def has_cuda(device: Any) -> bool:
 
 
 def workers() -> int:
-    """Batches computed at once: the usable cores of a CPU, one on an accelerator.
-
-    Example:
-        >>> with limited(1):
-        ...     workers()
-        1
-    """
+    """Batches computed at once: the usable cores of a CPU, one on an accelerator."""
     if not on_cpu():
         return 1
     return max(1, min(usable_cores(), _limit.get() or os.cpu_count() or 1))
 
 
 def usable_cores() -> int:
-    """Cores that this process may use.
-
-    Example:
-        >>> usable_cores() >= 1
-        True
-    """
+    """Cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     return len(usable(0))
 
 
 @contextmanager
 def limited(count: int) -> Iterator[None]:
-    """Use at most so many workers in this thread.
-
-    Args:
-        count: number of terms.
-
-    Raises:
-        ValueError: `count` is below 1.
-
-    Example:
-        >>> with limited(1):
-        ...     workers()
-        1
-    """
+    """Use at most so many workers in this thread."""
     require_least(1, count=count)
     token = _limit.set(count)
     try:
@@ -115,14 +76,6 @@ def run_all(
     When the consumer stops early (an error, Ctrl-C), `stop` is set, so that running
     jobs can leave at their next step, and the rest are dropped.  With one worker the
     jobs run in this thread, each when its result is asked for.
-
-    Args:
-        job: function of an item.
-        items: what to compute.
-
-    Example:
-        >>> sorted(run_all(lambda item, stop: item**2, [1, 2, 3]))
-        [(1, 1), (2, 4), (3, 9)]
     """
     stop = threading.Event()
     if workers() == 1:

@@ -29,17 +29,7 @@ SHARE = 0.4  # of the free memory of an accelerator for a batch; two may be on t
 
 
 def lanes_for(n_points: int, *, any_width: bool = True) -> int:
-    """Lanes of a batch: 8, 16, ... on each device, and work for every worker.
-
-    Args:
-        n_points: number of points.
-        any_width: whether numbers are the same for every width; else it does not depend
-            on the workers.
-
-    Example:
-        >>> lanes_for(3, any_width=False)
-        8
-    """
+    """Lanes of a batch: 8, 16, ... on each device, and work for every worker."""
     parts = len(devices())
     widest = CPU_LANES if on_cpu() else ACCELERATOR_LANES
     any_width &= has_fused() or not on_cpu()
@@ -48,21 +38,7 @@ def lanes_for(n_points: int, *, any_width: bool = True) -> int:
 
 
 def lanes_that_fit(lanes: int, n_bytes: int) -> int:
-    """Lanes that an accelerator has memory for, where so many of them take `n_bytes`.
-
-    Args:
-        lanes: points of a batch.
-        n_bytes: bytes of a point.
-
-    Raises:
-        ValueError: there is no memory for 8 lanes on each device.
-
-    Example:
-        >>> import jax
-        >>> with jax.default_device("cpu"):
-        ...     lanes_that_fit(32, n_bytes=1000)
-        32
-    """
+    """Lanes that an accelerator has memory for, where so many take `n_bytes`."""
     chosen = devices()
     free = None if on_cpu() else device_memory(chosen)
     if free is None or n_bytes <= SHARE * free:
@@ -81,15 +57,6 @@ def batches(indices: np.ndarray, lanes: int) -> Iterator[tuple[np.ndarray, int]]
     """Cut indices into batches of `lanes`, padding the last one with its last index.
 
     Yields the padded indices and how many of them are real.
-
-    Args:
-        indices: of the points.
-        lanes: points of a batch.
-
-    Example:
-        >>> import numpy as np
-        >>> [(part.tolist(), real) for part, real in batches(np.arange(5), lanes=3)]
-        [([0, 1, 2], 3), ([3, 4, 4], 2)]
     """
     for first in range(0, len(indices), lanes):
         part = indices[first : first + lanes]

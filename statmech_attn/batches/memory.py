@@ -24,12 +24,7 @@ VERSION_2 = ("memory.max", "memory.current", "inactive_file")
 
 
 def available_memory() -> int:
-    """Bytes that this process may still take.
-
-    Example:
-        >>> available_memory() > 0
-        True
-    """
+    """Bytes that this process may still take."""
     limits = [psutil.virtual_memory().available, *_left_by_groups()]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
@@ -38,18 +33,7 @@ def available_memory() -> int:
 
 
 def require_memory(what: str, needed: int) -> None:
-    """Refuse arrays that do not fit, before any of them is made.
-
-    Args:
-        what: takes the memory, in the plural.
-        needed: bytes, of all that is there at once.
-
-    Raises:
-        ValueError: with both numbers.
-
-    Example:
-        >>> require_memory("4 points", 10**6)
-    """
+    """Refuse arrays that do not fit, before any of them is made."""
     if needed > (free := available_memory()):
         raise ValueError(
             f"{what} take {size(needed)} of memory, of which {size(free)} are free: "

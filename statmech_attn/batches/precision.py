@@ -12,16 +12,7 @@ one_at_a_time()
 
 
 def require_double() -> None:
-    """Raise `RuntimeError` unless JAX computes in float64.
-
-    Raises:
-        RuntimeError: JAX computes in float32.
-
-    Example:
-        >>> import jax
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> require_double()
-    """
+    """Raise `RuntimeError` unless JAX computes in float64."""
     if jnp.result_type(float) != jnp.float64:
         raise RuntimeError(
             "statmech_attn needs double precision: call statmech_attn.setup() before "
@@ -31,18 +22,7 @@ def require_double() -> None:
 
 
 def require_real(name: str, values: Any) -> None:
-    """Refuse complex numbers, of which a conversion would drop the imaginary parts.
-
-    Args:
-        name: of the values.
-        values: array, or nested lists of numbers.
-
-    Raises:
-        ValueError: they are complex.
-
-    Example:
-        >>> require_real("x", [1.0, 2])
-    """
+    """Refuse complex numbers, of which a conversion would drop the imaginary parts."""
     try:
         is_complex = np.iscomplexobj(values)
     except ValueError:  # lists of different lengths, which a conversion refuses

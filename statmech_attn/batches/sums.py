@@ -21,30 +21,12 @@ IN_A_TURN = 4  # the same where terms are expensive
 
 
 def add_up(terms: Iterable[Array]) -> Array:
-    """Sum of a few arrays, in order.
-
-    Args:
-        terms: arrays of one shape.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> float(add_up(jnp.array(x) for x in (1.0, 2.0, 3.0)))
-        6.0
-    """
+    """Sum of a few arrays, in order."""
     return functools.reduce(operator.add, terms)
 
 
 def add_loop(term: Callable[[Array | int], Array], count: int) -> Array:
-    """Sum of term(0) .. term(count - 1), in order, as a loop.
-
-    Args:
-        term: function of the index.
-        count: number of terms.
-
-    Example:
-        >>> float(add_loop(lambda i: 1.0 * i, 101))
-        5050.0
-    """
+    """Sum of term(0) .. term(count - 1), in order, as a loop."""
     add = lambda i, total: total + term(i)
     return jax.lax.fori_loop(1, count, add, term(0))
 
@@ -52,17 +34,7 @@ def add_loop(term: Callable[[Array | int], Array], count: int) -> Array:
 def add_products(
     u: Float[Array, "n *left"], v: Float[Array, "n *right"]
 ) -> Float[Array, "*both"]:
-    """Sum over the first axis of the product of two arrays that broadcast.
-
-    Args:
-        u: first factors.
-        v: second factors.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> float(add_products(jnp.arange(101.0), jnp.ones(101)))
-        5050.0
-    """
+    """Sum over the first axis of the product of two arrays that broadcast."""
     count = u.shape[0]
     if count <= WRITTEN_OUT:
         return add_up(u[i] * v[i] for i in range(count))
@@ -85,15 +57,6 @@ def add_in_turns(
     A sum that is written out is fused with what it adds up, and a fusion with several
     rows computes its factors anew for each of them.  What a loop reads is computed
     once.
-
-    Args:
-        u: first factors.
-        v: second factors.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> float(add_in_turns(jnp.arange(101.0), jnp.ones(101)))
-        5050.0
     """
     count = u.shape[0]
     full = count - count % IN_A_TURN

@@ -14,15 +14,6 @@ def seconds_of(call: Callable[[], Any], repeats: int = 2) -> float:
     Every worker makes the call at once: in a run they share caches and memory as well.
     The least of several: of the clock, and on a CPU of the processors, which do not
     count what other programs take.
-
-    Args:
-        call: function without arguments, which several threads may call at once.
-        repeats: number of calls.
-
-    Example:
-        >>> import time
-        >>> seconds_of(lambda: time.sleep(0.01)) <= 0.1
-        True
     """
     least, count = float("inf"), workers()
 

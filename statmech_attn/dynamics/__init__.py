@@ -16,16 +16,12 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.along_parameter.basin_diagram import (
         BasinDiagram as BasinDiagram,
     )
-    from statmech_attn.dynamics.along_parameter.basin_variables import (
-        basin_variables as basin_variables,
-    )
+    from statmech_attn.dynamics.along_parameter.basin_variables import basin_variables
     from statmech_attn.dynamics.along_parameter.trajectories import (
         Trajectories as Trajectories,
         trajectories as trajectories,
     )
-    from statmech_attn.dynamics.attractors import (
-        basins as basins,
-    )
+    from statmech_attn.dynamics.attractors import basins
     from statmech_attn.dynamics.attractors.basin_borders import (
         basin_entropy as basin_entropy,
         BasinEntropy as BasinEntropy,
@@ -33,7 +29,7 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.attractors.basins import (
         arrival_rate as arrival_rate,
         Attractors as Attractors,
-        distinguish as distinguish,
+        distinguish,
         find_attractors as find_attractors,
         wilson as wilson,
     )
@@ -42,9 +38,7 @@ if TYPE_CHECKING:
         EDGE_RESULTS as EDGE_RESULTS,
         track_edge as track_edge,
     )
-    from statmech_attn.dynamics.attractors.orbit_follower import (
-        take as take,
-    )
+    from statmech_attn.dynamics.attractors.orbit_follower import take as take
     from statmech_attn.dynamics.attractors.plane_basins import (
         PlaneBasins as PlaneBasins,
     )
@@ -75,11 +69,7 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dynamics.diagrams.diagram import diagram as diagram
     from statmech_attn.dynamics.diagrams.point_lists import point_list as point_list
-    from statmech_attn.dynamics.exponents import (
-        cycles as cycles,
-        frames as frames,
-        lyapunov as lyapunov,
-    )
+    from statmech_attn.dynamics.exponents import cycles, frames, lyapunov
     from statmech_attn.dynamics.exponents.alignment import (
         Alignment as Alignment,
         gali as gali,
@@ -104,20 +94,15 @@ if TYPE_CHECKING:
         per_unit_time as per_unit_time,
     )
     from statmech_attn.dynamics.exponents.spectrum import Spectrum as Spectrum
-    from statmech_attn.dynamics.maps import catalogue as catalogue, tracing as tracing
-    from statmech_attn.dynamics.maps.coordinates import Coordinates as Coordinates
+    from statmech_attn.dynamics.maps import catalogue as catalogue, tracing
+    from statmech_attn.dynamics.maps.coordinates import Coordinates
     from statmech_attn.dynamics.maps.flows import (
         driven_flow as driven_flow,
         flow as flow,
     )
-    from statmech_attn.dynamics.maps.observables import (
-        observable_names as observable_names,
-    )
+    from statmech_attn.dynamics.maps.observables import observable_names
     from statmech_attn.dynamics.maps.orbits import orbit as orbit
-    from statmech_attn.dynamics.maps.orthonormal import (
-        orthonormalise as orthonormalise,
-        safe_log as safe_log,
-    )
+    from statmech_attn.dynamics.maps.orthonormal import orthonormalise, safe_log
     from statmech_attn.dynamics.maps.sections import (
         Return as Return,
         RETURN_RESULTS as RETURN_RESULTS,
@@ -130,11 +115,11 @@ if TYPE_CHECKING:
         starts_of as starts_of,
     )
     from statmech_attn.dynamics.maps.systems import (
-        Linearised as Linearised,
+        Linearised,
         System as System,
         TangentSystem as TangentSystem,
     )
-    from statmech_attn.dynamics.motion import phases as phases, timeseries as timeseries
+    from statmech_attn.dynamics.motion import phases, timeseries as timeseries
     from statmech_attn.dynamics.motion.chaos_tests import (
         ZERO_ONE_RESULTS as ZERO_ONE_RESULTS,
         zero_one_test as zero_one_test,
@@ -148,7 +133,7 @@ if TYPE_CHECKING:
         Evidence as Evidence,
         paper_phase as paper_phase,
         PHASES as PHASES,
-        REASONS as REASONS,
+        REASONS,
     )
     from statmech_attn.dynamics.motion.rotation import (
         curve_rotation as curve_rotation,
@@ -173,4 +158,4 @@ if TYPE_CHECKING:
     )
 
 
-lazy.attach(__name__, modules=["basins", "timeseries"])
+lazy.attach(__name__, modules=["timeseries"])

@@ -6,8 +6,8 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.native.arithmetic import Unsupported as Unsupported
-    from statmech_attn.native.program import Native as Native
+    from statmech_attn.native.arithmetic import Unsupported
+    from statmech_attn.native.program import Native
 
 
 lazy.attach(__name__)

@@ -27,13 +27,7 @@ LARGEST = 40_000  # operations of a program: of more LLVM takes minutes
 
 
 class Unsupported(ValueError):
-    """A function that cannot be written as a native program, and why.
-
-    Example:
-        >>> raise Unsupported("it adds up lanes")
-        Traceback (most recent call last):
-        statmech_attn.native.arithmetic.Unsupported: it adds up lanes
-    """
+    """A function that cannot be written as a native program, and why."""
 
 
 class Product:

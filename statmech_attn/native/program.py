@@ -42,26 +42,8 @@ class Native:
     """A function compiled once for any number of lanes.
 
     The last axis of an argument is the lanes, unless it has no axes; as `Compiled`.
-
-    Args:
-        function: of batches; of operations that `Emitter` knows.
-        examples: its arguments for a batch of a given number of lanes.
-        shared: how many of the first arguments belong to all lanes as a whole.
-        lanes: of a block of a processor.
-        device: an NVIDIA GPU; None for the processor.
-        origin: function and shapes of its arguments -> all that its trace depends on,
-            if other processes may go without one.
-
-    Raises:
-        Unsupported: the function has operations that cannot be written so.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> logistic = lambda r, x: r * x * (1 - x)
-        >>> program = Native(logistic, lambda lanes: (np.zeros(lanes), np.zeros(lanes)))
-        >>> program(np.array([2.0, 4.0]), np.array([0.5, 0.25])).tolist()
-        [0.5, 0.75]
+    `lanes` are those of a block of a processor; `device` is an NVIDIA GPU, None for the
+    processor.  `Unsupported` is raised for operations that cannot be written so.
     """
 
     def __init__(
@@ -104,20 +86,12 @@ class Native:
         return program
 
     def results(self, lanes: int) -> Any:
-        """Shapes and types of what a call returns.
-
-        Args:
-            lanes: of the batch.
-        """
+        """Shapes and types of what a call returns."""
         shapes = [place.struct(lanes) for place in self._outputs]
         return jax.tree.unflatten(self._structure, shapes)
 
     def bytes(self, lanes: int) -> int:
-        """Memory of the arguments and results of a call.
-
-        Args:
-            lanes: of the batch.
-        """
+        """Memory of the arguments and results of a call."""
         places = (*self._inputs, *self._outputs)
         return sum(p.dtype.itemsize * math.prod(p.shape(lanes)) for p in places)
 

@@ -57,18 +57,6 @@ def fingerprint(value: Any) -> str:
     around it and of modules; of an object its class, with all methods, and what it
     holds.  Functions and classes that are installed (of Python, of packages, of this
     one) count by their names.
-
-    Args:
-        value: a number, a text, a function, an object, or a tree of these and of
-            arrays.
-
-    Raises:
-        TypeError: what cannot be told from another one, such as a lock.
-
-    Example:
-        >>> cube, square = (lambda x, power=n: x**power for n in (3, 2))
-        >>> fingerprint(cube) == fingerprint(square)
-        False
     """
     return _digest(value, {})
 

@@ -124,14 +124,7 @@ class Forecast(NamedTuple):
 def forecast(
     work: Work, engine: Engine, points_per_chunk: int | None, place: Place | None = None
 ) -> Forecast:
-    """Measure a pilot and choose the size of chunks, unless it is given.
-
-    Args:
-        work: what a kind computes.
-        engine: that computes it.
-        points_per_chunk: chosen when omitted.
-        place: where the times of earlier runs are kept; the pilot is that of the first.
-    """
+    """Measure a pilot and choose the size of chunks, unless it is given."""
     workers = engine.workers_for(work)
     points = work.total or first_round(work)
     earlier = place and place.read()
@@ -171,11 +164,7 @@ def chunk_size(work: Work, workers: int, pilot: Pilot | None) -> int:
 
 
 def require_room(found: Forecast, output: Path) -> None:
-    """Refuse a run that would not fit, with the numbers.
-
-    Raises:
-        ValueError: not enough memory, or not enough space on the disk.
-    """
+    """Refuse a run that would not fit, with the numbers."""
     available = available_memory() + psutil.Process().memory_info().rss
     if found.memory > MEMORY_SHARE * available:
         raise ValueError(

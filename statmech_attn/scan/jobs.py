@@ -82,39 +82,8 @@ def compute(
 ) -> None:
     """Compute a job, or what is left of it, and write its result.
 
-    Args:
-        job: what to compute and where.
-        output: result file of the run.
-        report: told how far the run is.
-        overwrite: replace a result that is there, and chunks of another study.
-        engine: the threads of this process when omitted.
-        points_per_chunk: chosen from a pilot when omitted; numbers do not depend on it.
-
-    Raises:
-        ValueError: an impossible setting, or a run that would not fit.
-        StorageError: the output is taken or cannot be written; finished chunks stay.
-        signals.Unfinished: stopped by Ctrl-C or SIGTERM.
-
-    Example:
-        >>> import tempfile, numpy as np, xarray as xr
-        >>> from statmech_attn import storage
-        >>> from statmech_attn.scan import Assembled, OneRound, Pilot
-        >>> class Squares(OneRound):
-        ...     title, batch, total = "squares", 1, 5
-        ...     pilot = lambda self: Pilot(1e-6, 1000, 8)
-        ...     not_finite = lambda self, arrays: np.isnan(arrays["y"])
-        ...     def rows(self, chunk, payload, tick, folder):
-        ...         return {"y": np.arange(chunk.first, chunk.stop) ** 2.0}
-        ...     def assemble(self, results):
-        ...         words = {"long_name": "square", "units": "1", "symbol": "y"}
-        ...         columns = {"y": ("x", results.column("y"), words)}
-        ...         return Assembled(xr.Dataset(columns, attrs={"kind": "squares"}))
-        >>> job = Job('kind = "squares"', 'kind = "squares"', lambda batch: Squares())
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     output = Path(folder, "squares.h5")
-        ...     compute(job, output, points_per_chunk=2)
-        ...     storage.read(output).y.values.tolist()
-        [0.0, 1.0, 4.0, 9.0, 16.0]
+    `overwrite` replaces a result that is there, and chunks of another study.  Points in
+    a chunk, on which no number depends, are chosen from a pilot when omitted.
     """
     storage.check_output(output, study=job.text, overwrite=overwrite, inputs=job.files)
     path = chunks_of(output)

@@ -94,7 +94,7 @@ class Computation(ABC):
         Args:
             path: HDF5 file to be written.
             report: told of the progress.
-            how: `overwrite`, `engine`, `points_per_chunk`, as in `scan.compute`.
+            how: `overwrite`, `engine`, `points_per_chunk`, as in `scan.jobs.compute`.
 
         Raises:
             StorageError: the file is another one's, or cannot be written.
@@ -276,19 +276,7 @@ class _Ticking:
 
 
 def lacking(arrays: Arrays, *names: str) -> np.ndarray:
-    """Rows in which a number of one of these arrays is not finite.
-
-    Args:
-        arrays: rows by name.
-        names: of those that must be finite.
-
-    Raises:
-        ValueError: one of these arrays is missing.
-
-    Example:
-        >>> lacking({"y": np.array([1.0, np.nan])}, "y").tolist()
-        [False, True]
-    """
+    """Rows in which a number of one of these arrays is not finite."""
     if not arrays or not {*names} <= arrays.keys():
         raise ValueError(f"arrays must hold rows of {names}; got {[*arrays]}.")
     lost = np.zeros(len(next(iter(arrays.values()))), bool)

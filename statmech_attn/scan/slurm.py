@@ -88,9 +88,6 @@ class Array:
         setup: shell script that each task sources first: modules, environments.
         python: the interpreter of the tasks.
         allow_code: whether the tasks may run code that lies outside the study's folder.
-
-    Raises:
-        ValueError: an impossible value.
     """
 
     study: Path

@@ -50,18 +50,6 @@ def threshold(
     """Largest difference in standard errors that chance allows (Sidak, two-sided).
 
     With `runs` the errors are sampled over that many runs, so Student's law is used.
-
-    Args:
-        comparisons: number of comparisons.
-        runs: number of runs.
-        level: probability of a false alarm.
-
-    Raises:
-        ValueError: no comparison, fewer than two runs, or a level outside (0, 1).
-
-    Example:
-        >>> round(threshold(1, level=0.05), 2)
-        1.96
     """
     if runs is not None and runs < 2:
         raise ValueError(f"a sampled standard error needs at least 2 runs; got {runs}.")
@@ -75,19 +63,6 @@ def in_standard_errors(difference: Gaps, stderr: Gaps, floor: Gaps = 0.0):
 
     A class that is saturated in all runs has no sampled spread, though it has some.
     An error of zero gives 0 for agreement to rounding and inf for none; NaN gives NaN.
-
-    Args:
-        difference: of simulation and theory.
-        stderr: standard errors.
-        floor: smallest standard error.
-
-    Returns:
-        An array of the broadcast shape.
-
-    Example:
-        >>> import numpy as np
-        >>> in_standard_errors(np.array([0.2, 0.0]), np.array([0.1, 0.0])).tolist()
-        [2.0, 0.0]
     """
     difference, stderr, floor = np.broadcast_arrays(difference, stderr, floor)
     error = np.where(stderr <= 0, floor, stderr)
@@ -104,24 +79,6 @@ def limit_difference(
     """The difference b_0 extrapolated to N -> infinity, its error, and its number of N.
 
     Weighted least squares in (1, 1/N) for two values of N and (1, 1/N, 1/N^2) for more.
-
-    Args:
-        n_spins: (K,), increasing.
-        difference, stderr: (K, *batch).
-        used: (K, *batch), which N count at each point: the largest ones.
-
-    Returns:
-        b_0, its standard error, and the number of N that it rests on.
-
-    Raises:
-        ValueError: N that do not increase, or not one for each row of `used`.
-
-    Example:
-        >>> import numpy as np
-        >>> n, stderr, used = np.array([100, 1000]), np.full(2, 1e-3), np.ones(2, bool)
-        >>> limit, error, sizes = limit_difference(n, 0.5 + 3 / n, stderr, used)
-        >>> print(round(float(limit), 3), sizes)
-        0.5 2
     """
     n_spins = _increasing(n_spins, used)
     shape = difference.shape[1:]
@@ -143,18 +100,6 @@ def extrapolation(
     """Coefficients with which means at every N give the limit of infinite N.
 
     As `limit_difference`, with variances like 1/N: they do not depend on the data.
-
-    Args:
-        n_spins: (K,), increasing.
-        used: (K, *batch), which N count: the largest ones.
-
-    Raises:
-        ValueError: as `limit_difference`.
-
-    Example:
-        >>> import numpy as np
-        >>> extrapolation(np.array([500, 1000]), np.ones(2, bool)).round(12).tolist()
-        [-1.0, 2.0]
     """
     n_spins = _increasing(n_spins, used)
     coefficients, count = np.zeros(used.shape), used.sum(axis=0)
@@ -189,23 +134,6 @@ def spread_ratio(spread: Gaps, predicted: Gaps, runs: Several):
     A Gaussian spread of R runs has relative error 1/sqrt(2 (R - 1)); in chaos, where
     the runs have separated, that of 8 was 1.5 times as large.  NaN where nothing
     fluctuates in theory.
-
-    Args:
-        spread: standard deviation over runs.
-        predicted: spread by linear noise.
-        runs: number of runs.
-
-    Returns:
-        The ratio, and its distance from one in standard errors.
-
-    Raises:
-        ValueError: fewer than two runs.
-
-    Example:
-        >>> import numpy as np
-        >>> ratio, z = spread_ratio(np.array(1.1), np.array(1.0), runs=51)
-        >>> print(round(float(ratio), 3), round(float(z), 3))
-        1.1 1.0
     """
     ratio = np.divide(
         spread, predicted, out=np.full(np.shape(spread), np.nan), where=predicted > 0
@@ -226,26 +154,6 @@ def spread_slope(
     The error takes the averaged entries as fully correlated, which bounds it: n that
     are independent have one sqrt(n) smaller.  An N without any entry in `used` takes no
     part.
-
-    Args:
-        n_spins: (K,).
-        spread: (K, *batch).
-        used: (K, *batch), which entries count.
-        runs: number of runs.
-        axes: axes to average over.
-        error: of the averaged log spreads, where it is larger than that of Gaussian
-            runs, (K, ...) without `axes`; as by `log_spread_error`.
-
-    Returns:
-        `Slope`: the exponent and its standard error.
-
-    Example:
-        >>> import numpy as np
-        >>> n, used = np.array([100, 1000]), np.ones((2, 3), bool)
-        >>> spread = n[:, None] ** -0.5 * np.array([1.0, 2.0, 3.0])
-        >>> slope = spread_slope(n, spread, used, runs=200, axes=(1,))
-        >>> print(round(float(slope.value), 3))
-        -0.5
     """
     part, usable = _common(used, axes)
     usable &= ((spread > 0) | ~part).all(axis=0)
@@ -263,19 +171,6 @@ def log_spread_error(
     """Jackknife error of log spreads averaged over the last axis.
 
     It is large where a few samples make the spread, as those that lose a pattern do.
-
-    Args:
-        samples: (K, S, *batch, D), at least three samples.
-        used: (K, *batch, D), which entries count.
-        smallest: spread below which nothing varies.
-
-    Example:
-        >>> import numpy as np
-        >>> used = np.ones((1, 1), bool)
-        >>> gauss = np.random.default_rng(0).normal(size=(1, 200, 1))
-        >>> rare = np.where(np.arange(200) == 7, 10.0, gauss[0, :, 0])[None, :, None]
-        >>> [log_spread_error(x, used, 1e-9).round(2).item() for x in (gauss, rare)]
-        [0.05, 0.22]
     """
     S = samples.shape[1]
     square = (samples - samples.mean(1, keepdims=True)) ** 2
@@ -300,25 +195,6 @@ def bias_slope(
     and a power law is fitted to the projections.  Entries are taken as fully
     correlated, which bounds the error, as in `spread_slope`.  NaN where the bias at the
     smallest N is not five errors from zero: there is none to follow.
-
-    Args:
-        n_spins: numbers N of spins.
-        difference: of simulation and theory.
-        stderr: standard errors, of each N alone.
-        used: which steps are used.
-        axes: axes of the profile, over which the projections are summed.
-        shared: standard error of what all N are compared with.
-
-    Returns:
-        `Slope`: the exponent and its standard error.
-
-    Example:
-        >>> import numpy as np
-        >>> n, used = np.array([100, 1000]), np.ones((2, 1, 3), bool)
-        >>> bias = np.array([1.0, 2.0, 3.0]) / n[:, None, None]
-        >>> slope = bias_slope(n, bias, np.full((2, 1, 3), 1e-5), used, axes=(2,))
-        >>> slope.value.round(3).tolist()
-        [-1.0]
     """
     part, usable = _common(used, axes)
     first = part.argmax(axis=0)[None]
@@ -342,21 +218,6 @@ def power_law(
     """Exponent of a power law in N, by weighted least squares in ln N.
 
     NaN with fewer than two N at which a value and its error are known.
-
-    Args:
-        n_spins: (K,).
-        values: positive, NaN where they do not count, (K, *batch).
-        stderr: their standard errors.
-
-    Returns:
-        `Slope`: the exponent and its standard error.
-
-    Example:
-        >>> import numpy as np
-        >>> n = np.array([100, 1000, 10_000])
-        >>> slope = power_law(n, 3 / np.sqrt(n), 0.1 / np.sqrt(n))
-        >>> print(slope.value.round(3), slope.stderr.round(4))
-        -0.5 0.0102
     """
     return _power(n_spins, np.log(values), stderr / values)
 
@@ -407,18 +268,6 @@ def linear_until(
     n_spins: Annotated[Numbers, "K"],
     limit: Positive,
 ) -> Bool[np.ndarray, "K *batch time"]:
-    """Steps before the predicted spread first exceeds `limit`.
-
-    Args:
-        noise_std: (*batch, time), times sqrt(N).
-        n_spins: (K,).
-        limit: largest predicted spread that counts as linear.
-
-    Example:
-        >>> import numpy as np
-        >>> noise = np.array([1.0, 3.0, 30.0])  # sqrt(N) times the spread, step by step
-        >>> linear_until(noise, np.array([100, 10_000]), limit=0.2).tolist()
-        [[True, False, False], [True, True, False]]
-    """
+    """Steps before the predicted spread first exceeds `limit`."""
     root = np.sqrt(np.asarray(n_spins, float)).reshape((-1,) + (1,) * noise_std.ndim)
     return np.maximum.accumulate(noise_std / root, axis=-1) <= limit

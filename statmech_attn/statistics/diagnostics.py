@@ -47,22 +47,6 @@ def summary(values: Annotated[Gaps, "chains draws *shape"]) -> Summary:
     An entry of which one chain never changes was not sampled: it counts one draw per
     chain, and its R-hat is infinite.  If it is the same number in all chains nothing
     can be said of its error: `stderr` and `r_hat` are NaN.
-
-    Args:
-        values: draws: (chains, draws, *shape).
-
-    Returns:
-        Mean, Monte Carlo standard error, standard deviation, effective number of draws
-        and R-hat, each of `shape`.
-
-    Raises:
-        ValueError: fewer than 4 draws, or a value that is not finite.
-
-    Example:
-        >>> import numpy as np
-        >>> estimate = summary(np.random.default_rng(0).normal(size=(4, 500, 3)))
-        >>> estimate.mean.shape, bool((estimate.r_hat < 1.01).all())
-        ((3,), True)
     """
     values = _chains(values)
     chains, draws, *shape = values.shape
@@ -74,24 +58,7 @@ def summary(values: Annotated[Gaps, "chains draws *shape"]) -> Summary:
 
 
 def bfmi(energy: Annotated[Numbers, "chains draws"]) -> Float[np.ndarray, " chains"]:
-    """Bayesian fraction of missing information of chains of energies (chains, draws).
-
-    Args:
-        energy: of every draw, (chains, draws).
-
-    Returns:
-        One number for every chain, (chains,); below about 0.3 the sampler does not
-        explore the energies.
-
-    Raises:
-        ValueError: `energy` has not two axes.
-
-    Example:
-        >>> import numpy as np
-        >>> white = np.random.default_rng(0).normal(size=(1, 4000))
-        >>> round(float(bfmi(white)[0]))
-        2
-    """
+    """Bayesian fraction of missing information of the energies of every chain."""
     energy = _chains(energy)
     changes = (np.diff(energy, axis=1) ** 2).sum(axis=1)
     return changes / ((energy - energy.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)

@@ -29,16 +29,7 @@ UNIT = float(np.finfo(float).eps) / 2  # u of double precision
 
 
 def rounding(size: Gaps, terms: Numbers = 1):
-    """The error of a number by rounding of the terms that it sums.
-
-    Args:
-        size: of the terms that the number sums, of any shape.
-        terms: how many there are, or a mean of so many.
-
-    Example:
-        >>> rounding(1.0), rounding(1.0, terms=297)
-        (1.2819751242557092e-16, 1.1102230246251565e-15)
-    """
+    """The error of a number by rounding of the terms that it sums."""
     return UNIT * abs(size) * (1 + terms / 3) ** 0.5
 
 
@@ -47,15 +38,6 @@ def not_below_rounding(error: Gaps, size: Gaps, terms: Count = 1):
 
     Zero stays: it is the scatter of samples that are all the same number, of which it
     tells that so few have none, and not that there is none.
-
-    Args:
-        error: of any shape, NaN where it is not known.
-        size, terms: as for `rounding`.
-
-    Example:
-        >>> import numpy as np
-        >>> not_below_rounding(np.array([1e-3, 1e-20, 0.0]), 1.0).tolist()
-        [0.001, 1.2819751242557092e-16, 0.0]
     """
     return np.where(error > 0, np.fmax(error, rounding(size, terms)), error)[()]
 
@@ -63,20 +45,7 @@ def not_below_rounding(error: Gaps, size: Gaps, terms: Count = 1):
 def standard_error(
     values: Annotated[Gaps, "... samples"], axis: Annotated[int, Ge(-64), Le(63)] = -1
 ):
-    """Standard error of the mean of independent samples; NaN for a single one.
-
-    Args:
-        values: samples along an axis.
-        axis: of the samples.
-
-    Returns:
-        Standard errors, with the shape of the values less this axis.
-
-    Example:
-        >>> import numpy as np
-        >>> standard_error(np.array([0.0, 2.0])), standard_error(np.array([1.0]))
-        (np.float64(1.0), np.float64(nan))
-    """
+    """Standard error of the mean of independent samples; NaN for a single one."""
     values = np.asarray(values)
     samples = values.shape[axis]
     if samples < 2:
@@ -91,18 +60,6 @@ def mean_of_known(
     """Mean and standard error along the first axis, of what is not NaN.
 
     NaN for the mean of none and for the error of one.
-
-    Args:
-        values: samples.
-
-    Returns:
-        Means; standard errors.
-
-    Example:
-        >>> import numpy as np
-        >>> mean, error = mean_of_known(np.array([[1.0, 2.0], [3.0, np.nan]]))
-        >>> mean.tolist(), error.tolist()
-        ([2.0, 2.0], [1.0, nan])
     """
     count = np.isfinite(values).sum(axis=0)
     over = lambda total, n: np.where(n > 0, total, np.nan) / np.maximum(n, 1)
@@ -114,24 +71,7 @@ def mean_of_known(
 
 
 def block_stderr(series: Annotated[Gaps, "*batch T"], blocks: Count = 20):
-    """Standard error of the mean over the last axis, from block means.
-
-    Args:
-        series: samples, time last.
-        blocks: number of blocks.
-
-    Returns:
-        Standard errors, with the shape of the series less its last axis.
-
-    Raises:
-        ValueError: fewer draws than blocks.
-
-    Example:
-        >>> import numpy as np
-        >>> white = np.random.default_rng(0).normal(size=10_000)
-        >>> bool(0.005 < block_stderr(white) < 0.015)
-        True
-    """
+    """Standard error of the mean over the last axis, from block means."""
     length = series.shape[-1] // blocks
     if length < 1:
         raise ValueError(
@@ -145,21 +85,7 @@ def block_stderr(series: Annotated[Gaps, "*batch T"], blocks: Count = 20):
 def wilson(
     count: NotNegatives, n: Count, z: NotNegative = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's interval of z standard errors for `count` of n.
-
-    Args:
-        count: number of successes.
-        n: number of trials.
-        z: standard errors of the interval.
-
-    Returns:
-        Lower and upper end, between 0 and 1.
-
-    Example:
-        >>> low, high = wilson(0, 99)
-        >>> float(low), round(float(high), 6)
-        (0.0, 0.01)
-    """
+    """Wilson's interval of z standard errors for `count` of n."""
     share = np.asarray(count) / n
     width = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     centre = share + z**2 / (2 * n)
@@ -169,16 +95,7 @@ def wilson(
 
 
 def share_error(share: Annotated[Gaps, Ge(0), Le(1)], n: Annotated[Gaps, Ge(1)]):
-    """Standard error of a share of n samples: half the interval of `wilson`.
-
-    Args:
-        share: between 0 and 1, of any shape.
-        n: number of samples, of one or of every share.
-
-    Example:
-        >>> share_error(np.array([0.5, 1.0]), 99).round(4).tolist()
-        [0.05, 0.005]
-    """
+    """Standard error of a share of n samples: half the interval of `wilson`."""
     share, n = np.asarray(share), np.asarray(n)
     return (np.sqrt(share * (1 - share) / n + 1 / (4 * n**2)) / (1 + 1 / n))[()]
 
@@ -187,14 +104,6 @@ def paired_error(differences: Annotated[Gaps, "*shape n"]):
     """Standard error of the mean difference of answers to the same n examples.
 
     Where no answer differs it is that of a share of 0, and not none.
-
-    Args:
-        differences: of answers that are 0 or 1, examples last.
-
-    Example:
-        >>> answers = np.array([[0.0] * 4, [1.0, 0.0, -1.0, 0.0]])
-        >>> paired_error(answers).round(4).tolist()
-        [0.1, 0.4082]
     """
     differences = np.asarray(differences)
     error = standard_error(differences)

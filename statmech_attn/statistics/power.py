@@ -72,21 +72,7 @@ class Sums(NamedTuple):
 
 
 def sums(deviations: Deviations, mean: Float[np.ndarray, "draws D"]) -> Sums:
-    """The law of the sums of means of samples with these squares.
-
-    Args:
-        deviations: of one point.
-        mean: of the samples, or drawn by `rotated`.
-
-    Returns:
-        `Sums`, with an axis for the means.
-
-    Example:
-        >>> u = np.array([[1.0], [3.0]])
-        >>> point = Deviations(u, [slice(0, 1)], np.zeros(1), np.ones((1, 1)))
-        >>> sums(point, u.mean(0)[None]).z.tolist()
-        [[2.0]]
-    """
+    """The law of the sums of means of samples with these squares."""
     u, series, error, slopes = deviations
     S = len(u)
     single = np.maximum((u**2).sum(0) - S * mean**2, 0.0) / (S * (S - 1))
@@ -111,19 +97,7 @@ def sums(deviations: Deviations, mean: Float[np.ndarray, "draws D"]) -> Sums:
 def rotated(
     u: Float[np.ndarray, "S D"], draws: Count, rng: np.random.Generator
 ) -> Float[np.ndarray, "n D"]:
-    """Means that are as likely as that of the samples where the theory is right.
-
-    Args:
-        u: deviations of samples of mean zero.
-        draws: how many.
-        rng: generator of numpy.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> u = np.array([[3.0], [4.0]])
-        >>> bool((abs(rotated(u, 100, rng)) <= 5 / np.sqrt(2)).all())
-        True
-    """
+    """Means that are as likely as that of the samples where the theory is right."""
     q = rng.normal(size=(draws, len(u)))
     return q @ u / np.linalg.norm(q, axis=1, keepdims=True) / np.sqrt(len(u))
 
@@ -145,25 +119,7 @@ class Law(NamedTuple):
 
 
 def law(points: Sequence[Deviations], level: Fraction = LEVEL, seed: Seed = 0) -> Law:
-    """The law of the largest values at independent points, by rotations.
-
-    Args:
-        points: deviations at every point.
-        level: probability of a false alarm, of each of the four.
-        seed: of the rotations.
-
-    Returns:
-        `Law`.
-
-    Raises:
-        ValueError: there is no point.
-
-    Example:
-        >>> u = np.random.default_rng(5).normal(size=(20, 1))
-        >>> point = Deviations(u, [slice(0, 1)], np.zeros(1), np.ones((1, 1)))
-        >>> round(law([point], level=0.05).z, 1)
-        2.1
-    """
+    """The law of the largest values at independent points, by rotations."""
     if not points:
         raise ValueError("points must hold at least one; got none.")
     rng = np.random.default_rng(seed)
@@ -186,22 +142,7 @@ def law(points: Sequence[Deviations], level: Fraction = LEVEL, seed: Seed = 0) -
 
 
 def noise(point: Deviations, draws: Count, rng: np.random.Generator) -> Sums:
-    """Sums that chance makes of samples of this scatter, whatever their mean.
-
-    Args:
-        point: deviations of one point.
-        draws: how many.
-        rng: generator of numpy.
-
-    Returns:
-        `Sums`, with an axis for the draws.
-
-    Example:
-        >>> u = np.random.default_rng(5).normal(size=(20, 1))
-        >>> point = Deviations(u, [slice(0, 1)], np.zeros(1), np.ones((1, 1)))
-        >>> noise(point, 5, np.random.default_rng(1)).z.shape
-        (1, 5)
-    """
+    """Sums that chance makes of samples of this scatter, whatever their mean."""
     S = len(point.samples)
     # Residuals span S - 1 dimensions: an orthonormal basis of these has S - 1 rows.
     basis = np.linalg.qr(np.eye(S) - 1 / S)[0][:, : S - 1]
@@ -211,16 +152,7 @@ def noise(point: Deviations, draws: Count, rng: np.random.Generator) -> Sums:
 
 
 def in_errors(shift: Gaps, variance: Gaps):
-    """A shift in units of its standard error.
-
-    Args:
-        shift: of any shape.
-        variance: of the shift, zero where the theory does not depend on the parameter.
-
-    Example:
-        >>> in_errors(np.array([3.0, 0.0]), np.array([4.0, 0.0])).tolist()
-        [1.5, 0.0]
-    """
+    """A shift in units of its standard error."""
     known = np.where(variance > 0, variance, 1)
     return np.where(variance > 0, shift / np.sqrt(known), 0)
 
@@ -231,24 +163,7 @@ def smallest_visible(
     variance: Annotated[Gaps, "draws"],
     bound: Positive,
 ) -> float:
-    """Smallest relative error of a parameter that a test finds with `POWER`.
-
-    Args:
-        shift, information, variance: of draws of `noise`, (draws,).
-        bound: that the shift in standard errors must exceed.
-
-    Returns:
-        The error; infinite where there is none.
-
-    Raises:
-        ValueError: a number that is not finite, or a bound that is not above 0.
-
-    Example:
-        >>> rng, one = np.random.default_rng(0), np.ones(100_000)
-        >>> z = rng.normal(size=100_000)
-        >>> round(smallest_visible(z, one, one, 1.96), 1)
-        3.2
-    """
+    """Smallest relative error of a parameter that a test finds with `POWER`."""
     if not (information > 0).all():
         return np.inf
     error = np.sqrt(variance)
@@ -266,17 +181,7 @@ def smallest_visible(
 
 
 def visible_alone(stderr: Gaps, slope: Gaps, bound: Positive) -> float:
-    """Smallest visible error by the one number that tells most (`smallest_visible`).
-
-    Args:
-        stderr: of every number, NaN where it is not known.
-        slope: derivatives in the logarithm of the parameter.
-        bound: that a difference in standard errors must exceed.
-
-    Example:
-        >>> round(visible_alone(np.array([0.1, 0.2]), np.array([1.0, 4.0]), 5.0), 3)
-        0.314
-    """
+    """Smallest visible error by the one number that tells most (`smallest_visible`)."""
     sharp = np.where(stderr > 0, abs(slope) / np.where(stderr > 0, stderr, 1.0), 0.0)
     largest = np.nanmax(sharp, initial=0.0)
     if not largest > 0:

@@ -13,16 +13,7 @@ SHOWN = 40  # characters of a value
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Readable lines, one for each key with another value.
-
-    Args:
-        old: values by key.
-        new: values by key.
-
-    Example:
-        >>> differences({"jax": "0.10.2"}, {"jax": "0.11.0", "driver": "12.9"})
-        ['jax: 0.10.2 -> 0.11.0', 'driver: absent -> 12.9']
-    """
+    """Readable lines, one for each key with another value."""
     return [
         f"{key}: {old.get(key, 'absent')} -> {new.get(key, 'absent')}"
         for key in dict.fromkeys((*old, *new))
@@ -34,17 +25,6 @@ def study_differences(old: str, new: str) -> list[str]:
     """Readable lines, one for each key in which two study texts differ.
 
     Comments, order, spacing and the spelling of numbers are no differences.
-
-    Args:
-        old: study (TOML).
-        new: study (TOML).
-
-    Raises:
-        ValueError: a text is not TOML.
-
-    Example:
-        >>> study_differences("[run]\\nsteps = 500", "[run]\\nsteps = 1000")
-        ['run.steps: 500 -> 1000']
     """
     first, second = (json.loads(canonical_study(text)) for text in (old, new))
     return list(_compare("", first, second))

@@ -35,14 +35,6 @@ def environment() -> dict[str, str]:
 
     `cpu_threads` are the cores that this process may use: the length of the pieces in
     which XLA adds on a CPU depends on it.  The name of the machine is left out.
-
-    Returns:
-        Texts by name: versions, processor, device and settings of XLA.
-
-    Example:
-        >>> import jax
-        >>> environment()["jax"] == jax.__version__
-        True
     """
     device = runtime.device()
     facts = {

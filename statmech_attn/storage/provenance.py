@@ -92,22 +92,7 @@ def provenance(
 
 
 def with_provenance(dataset: xr.Dataset, study: str, **how: Any) -> xr.Dataset:
-    """A result in memory with the attributes that its file would have.
-
-    Args:
-        dataset: a result.
-        study: full text of a study (TOML).
-        how: see `provenance`.
-
-    Returns:
-        The same data set with more attributes.
-
-    Example:
-        >>> import xarray as xr
-        >>> result = with_provenance(xr.Dataset(), 'kind = "trajectory"', elapsed=1.5)
-        >>> result.attrs["study"], result.attrs["elapsed"]
-        ('kind = "trajectory"', 1.5)
-    """
+    """A result in memory with the attributes that its file would have."""
     return dataset.assign_attrs(provenance(study, **how))
 
 

@@ -307,17 +307,7 @@ _SCHEMAS = ([SCHEMA], [SCHEMA.encode()])  # as texts, and as characters
 
 
 def require_hdf5(path: str | Path) -> None:
-    """Refuse what is no HDF5 file.
-
-    Args:
-        path: of the file.
-
-    Raises:
-        StorageError: in one line.
-
-    Example:
-        `require_hdf5("scan.h5")`
-    """
+    """Refuse what is no HDF5 file."""
     try:
         require_regular(path)
         with open(path, "rb"):
@@ -344,14 +334,7 @@ def is_own(path: str | Path) -> bool:
 
 
 def stored_seal(path: str | Path) -> bytes:
-    """The last line of a file of this package, which no other file has.
-
-    Args:
-        path: of the file.
-
-    Example:
-        `stored_seal("scan.h5")`
-    """
+    """The last line of a file of this package, which no other file has."""
     with open(path, "rb") as file:
         return _last_line(file)
 

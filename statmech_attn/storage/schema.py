@@ -83,16 +83,7 @@ def study_digest(study: str) -> str:
 
 
 def same_study(first: str, second: str) -> bool:
-    """Whether two study texts ask for the same computation.
-
-    Args:
-        first: study (TOML).
-        second: study (TOML).
-
-    Example:
-        >>> same_study("a = 1  # one", "a = 1.0"), same_study("a = 1", "a = 2")
-        (True, False)
-    """
+    """Whether two study texts ask for the same computation."""
     return canonical_study(first) == canonical_study(second)
 
 
@@ -199,15 +190,7 @@ def plain_text(where: str, text: str) -> None:
 
 
 def seal(digest: str) -> bytes:
-    """What follows the HDF5 content of a file with this SHA-256.
-
-    Args:
-        digest: SHA-256 of the rest of the file.
-
-    Example:
-        >>> len(seal("0" * 64))
-        87
-    """
+    """What follows the HDF5 content of a file with this SHA-256."""
     return SEAL + digest.encode() + b"\n"
 
 

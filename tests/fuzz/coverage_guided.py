@@ -26,7 +26,7 @@ with atheris.instrument_imports(include=["statmech_attn", "tomllib"]):
     from statmech_attn.scan.chunks.folder import Folder, Manifest
 
     for package in (storage, studies):
-        for name in package.__all__:
+        for name in package.__sources__:
             getattr(package, name)  # imports it
 
 import numpy as np

@@ -93,7 +93,7 @@ class Server:
 def _serve() -> None:
     jobs._compute_chunks = _stop
     for offered in (getattr(statmech_attn, name) for name in statmech_attn.__all__):
-        for name in getattr(offered, "__all__", ()):
+        for name in getattr(offered, "__sources__", ()):
             getattr(offered, name)  # imports it
     for line in sys.stdin:
         order = json.loads(line)

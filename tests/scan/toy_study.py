@@ -195,7 +195,7 @@ class Run:
 
 def _serve() -> None:
     for package in (batches, scan, storage, studies):
-        for name in package.__all__:
+        for name in package.__sources__:
             getattr(package, name)  # imports it
     install()
     for line in sys.stdin:

@@ -8,7 +8,11 @@ from statmech_attn.statistics import (
     extrapolation,
     in_standard_errors,
     limit_difference,
+    linear_until,
+    log_spread_error,
+    power_law,
     spread_ratio,
+    spread_slope,
     threshold,
 )
 
@@ -53,6 +57,30 @@ def test_sizes_that_do_not_increase_are_refused(n):
             ValueError, match="n_spins must increase|of the size 1 in K"
         ):
             ask()
+
+
+def test_the_limit_of_two_sizes_is_that_of_a_line_in_one_over_n():
+    rows = extrapolation(np.array([500, 1000]), np.ones(2, bool))
+    np.testing.assert_allclose(rows, [-1, 2])
+
+
+def test_spreads_follow_their_power_of_n_until_noise_is_not_linear():
+    n, sizes = np.array([100, 1000]), np.array([1.0, 2.0, 3.0])
+    spread = n[:, None] ** -0.5 * sizes
+    slope = spread_slope(n, spread, np.ones((2, 3), bool), runs=200, axes=(1,))
+    assert slope.value == pytest.approx(-0.5)
+    power = power_law(np.append(n, 10_000), 3 * np.logspace(-1, -2, 3), 0.1)
+    assert power.value == pytest.approx(-0.5)
+    below = linear_until(np.array([1.0, 3.0, 30.0]), n * [1, 10], limit=0.2)
+    assert below.tolist() == [[True, False, False], [True, True, False]]
+
+
+def test_one_rare_sample_makes_the_error_of_a_log_spread_large():
+    """Of Gaussian samples it is 1 / sqrt(2 S)."""
+    gauss = np.random.default_rng(0).normal(size=(1, 200, 1))
+    rare = np.where(np.arange(200) == 7, 10.0, gauss[0, :, 0])[None, :, None]
+    of = lambda x: log_spread_error(x, np.ones((1, 1), bool), 1e-9).item()
+    assert of(gauss) == pytest.approx(0.05, rel=0.1) and of(rare) > 4 * of(gauss)
 
 
 def test_one_run_has_no_spread():

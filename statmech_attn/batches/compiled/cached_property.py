@@ -13,17 +13,6 @@ class once(cached_property[T]):
     """A `functools.cached_property` that one thread computes while others wait for it.
 
     Python 3.12's own computes it in each thread that asks before it is there.
-
-    Example:
-        >>> class Study:
-        ...     @once
-        ...     def program(self):
-        ...         print("compiled")
-        ...         return abs
-        >>> study = Study()
-        >>> study.program(-1) + study.program(-2)
-        compiled
-        3
     """
 
     def __init__(self, compute: Callable[[Any], T]):

@@ -35,39 +35,17 @@ class Compiler(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The compiler and why it is this one, in one line.
-
-        Example:
-            >>> Compiler("xla", "named").text
-            'compiler: xla (named)'
-        """
+        """The compiler and why it is this one, in one line."""
         line = f"compiler: {self.name} ({self.why})"
         return f"{line}; {self.advice}" if self.advice else line
 
     def stored(self) -> dict[str, str]:
-        """Its entries in the folder of a run and in the attributes of its file.
-
-        Example:
-            >>> Compiler("xla", "named").stored()
-            {'compiler': 'xla', 'compiler_reason': 'named'}
-        """
+        """Its entries in the folder of a run and in the attributes of its file."""
         return {"compiler": self.name, "compiler_reason": self.why}
 
 
 def stored_compiler(wanted: str, stored: Mapping[Any, Any]) -> Compiler:
-    """The compiler of a run that was begun, from the entries of its folder or file.
-
-    Args:
-        wanted: "auto", "llvm" or "xla".
-        stored: entries by name; where they lack a compiler, "auto" was not known yet.
-
-    Returns:
-        The one that is named, or the one that was found, with the reason.
-
-    Example:
-        >>> stored_compiler("auto", {}).name
-        'xla'
-    """
+    """The compiler of a run that was begun, from the entries of its folder or file."""
     if wanted != AUTO:
         return Compiler(wanted, NAMED)
     name, why = stored.get("compiler", XLA), stored.get("compiler_reason", BEFORE)
@@ -77,20 +55,7 @@ def stored_compiler(wanted: str, stored: Mapping[Any, Any]) -> Compiler:
 def resolve_compiler(wanted: str, make: Callable[[bool], None]) -> Compiler:
     """Make the programs of a run by the compiler that is wanted.
 
-    Args:
-        wanted: "llvm", "xla", or "auto": llvm where it can take this system, else xla.
-        make: makes them; native ones where its argument is true.
-
-    Returns:
-        The compiler, and why it is this one.
-
-    Raises:
-        ValueError: llvm was named, and cannot take this system.
-
-    Example:
-        >>> made = []
-        >>> resolve_compiler("xla", made.append).why, made
-        ('named', [False])
+    `make` makes them, native ones where its argument is true.
     """
     if wanted != AUTO:
         make(wanted == LLVM)

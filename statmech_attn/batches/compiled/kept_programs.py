@@ -35,12 +35,7 @@ class Origin(NamedTuple):
     machine: tuple[str, ...]
 
     def parts(self, function: Callable, examples: tuple) -> tuple[str, ...]:
-        """All that the program of a function depends on.
-
-        Args:
-            function: of a class or a module, which its name tells from others.
-            examples: its arguments, of which shapes count.
-        """
+        """All that the program of a function depends on."""
         name = f"{function.__module__}.{function.__qualname__}"
         leaves, structure = jax.tree.flatten(examples)
         kinds = [f"{jax.typeof(x)!r} {getattr(x, 'weak_type', False)}" for x in leaves]

@@ -30,11 +30,9 @@ class Compiled:
 
     The last axis of an argument is the lanes, unless it has no axes.  Where there are
     several devices, each computes its part of the lanes.  An array of the result whose
-    shape does not depend on the number of lanes must not depend on them otherwise.
-
-    Args:
-        shared: how many of the first arguments belong to all lanes as a whole.
-        origin: all that the program depends on, if other processes may load it.
+    shape does not depend on the number of lanes must not depend on them otherwise.  The
+    first `shared` arguments belong to all lanes as a whole; `origin` is all that the
+    program depends on, if other processes may load it.
     """
 
     def __init__(
@@ -158,17 +156,7 @@ class Unsuited(ValueError):
 
 
 def require_native() -> None:
-    """Raise `ValueError` where there can be no native programs.
-
-    Raises:
-        NotInstalled: llvmlite is not installed.
-        ValueError: JAX computes on several devices, or on one that is neither a CPU nor
-            an NVIDIA GPU.
-
-    Example:
-        >>> with jax.default_device("cpu"):
-        ...     require_native()
-    """
+    """Raise `ValueError` where there can be no native programs."""
     chosen = devices()
     if not on_cpu() and not (len(chosen) == 1 and has_cuda(chosen[0])):
         raise ValueError(
@@ -238,22 +226,9 @@ class Stage:
     """A function of batches: compiled for full ones, and for narrow ones where it pays.
 
     Few points in a full batch cost as much as a full batch of them, and a wider
-    program has the same numbers: only time decides between the widths.
-
-    Args:
-        examples: the arguments for a batch of a given number of lanes.
-        lanes: width of a full batch.
-        shared: see `Compiled`.
-        any_width: whether numbers are the same for every width.
-        native: function of the arguments that a native program computes first;
-            `function` takes its results, and None leaves them as they are.
-        first: the same by a program of XLA; on one device.
-        passed: how many of these results are passed on, before what `function` makes of
-            the others; 0: there is nothing beside that.
-        origin: see `Compiled`.
-
-    Raises:
-        ValueError: there can be no native program.
+    program has the same numbers: only time decides between the widths.  A program of
+    `native` computes first, or of `first` by XLA; `function` takes the results, but for
+    those that are `passed` on.
     """
 
     def __init__(
@@ -302,11 +277,7 @@ class Stage:
         return (len(self._programs) - 1) * self._full.seconds
 
     def part_of_batch(self, n_points: float) -> float:
-        """Cost of so many points on average, in full batches, at the best width.
-
-        Args:
-            n_points: number of points.
-        """
+        """Cost of so many points on average, in full batches, at the best width."""
         if n_points <= 0:
             return 0.0
         full = max(self._programs)
@@ -314,11 +285,7 @@ class Stage:
         return min(batches(n) * self.cost(n) / full for n in self._programs)
 
     def cost(self, lanes: int) -> float:
-        """Time of a batch of this width, in points of full batches.
-
-        Args:
-            lanes: width of the batch.
-        """
+        """Time of a batch of this width, in points of full batches."""
         full = max(self._programs)
         return full * (lanes + OVERHEAD) / (full + OVERHEAD)
 
@@ -326,11 +293,7 @@ class Stage:
         return self.program(lanes)(*args)
 
     def program(self, lanes: int) -> Compiled | TwoPrograms:
-        """What computes batches of this width: compiled when first asked for.
-
-        Args:
-            lanes: width of the batches.
-        """
+        """What computes batches of this width: compiled when first asked for."""
         return self._programs[lanes].compiled
 
     def width(self, n_points: int, work: float) -> int:
@@ -339,10 +302,6 @@ class Stage:
         A narrow width is compiled once batches of it would have saved, in all calls,
         what that takes.  An accelerator, where time hardly depends on the width, has
         none.
-
-        Args:
-            n_points: number of points.
-            work: units of work of a point.
         """
         time_of = lambda lanes: _rounds(n_points, lanes) * (lanes + OVERHEAD)
         best, ready = min(self._programs, key=time_of), self._ready()
@@ -359,24 +318,12 @@ class Stage:
         return [n for n, program in self._programs.items() if program.ready]
 
     def seconds(self, n_points: int, work: float) -> float:
-        """What so many points will take, by the last run; 0 before the first.
-
-        Args:
-            n_points: number of points.
-            work: units of work of a point.
-        """
+        """What so many points will take, by the last run; 0 before the first."""
         lanes_done = min(_rounds(n_points, n) * (n + OVERHEAD) for n in self._ready())
         return self._rate * work * lanes_done
 
     def measured(self, n_points: int, lanes: int, work: float, seconds: float) -> None:
-        """Learn from a run of all batches of these points.
-
-        Args:
-            n_points: number of points.
-            lanes: width of their batches.
-            work: units of work of a point.
-            seconds: that they took.
-        """
+        """Learn from a run of all batches of these points."""
         if work > 0:
             lanes_done = _rounds(n_points, lanes) * (lanes + OVERHEAD)
             self._rate = seconds / (work * lanes_done)

@@ -104,22 +104,7 @@ def basin_variables(
     unit: str = STEP,
     of_states: Iterable[Variable] = OF_SYSTEM,
 ) -> Variables:
-    """The table of a file of basins.
-
-    Args:
-        parameters: their labels.
-        unit: what a step is.
-        of_states: labels of `points`, `states` and their dimensions, where they are
-            not observables and coordinates.
-
-    Returns:
-        `Variables`, as `BasinDiagram` takes them.
-
-    Example:
-        >>> rows = [Variable("r", "", "growth rate", "1", "r")]
-        >>> basin_variables(rows, unit="year").attributes("lifetime")["units"]
-        'year'
-    """
+    """The table of a file of basins."""
     labels = {row.name: row for row in of_states}
     rows = [labels.pop(row.name, row) for row in _ROWS]
     units = lambda row: row._replace(units=row.units.replace("{unit}", unit))

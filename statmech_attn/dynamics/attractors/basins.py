@@ -241,22 +241,6 @@ def distinguish(orbits: Orbits) -> Attractors:
     """Group orbits by the attractor on which they ended.
 
     The groups do not depend on the order of the orbits.
-
-    Args:
-        orbits: as `settle` returns them.
-
-    Returns:
-        The attractors, those with most initial conditions first.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from statmech_attn.dynamics import Search, settle
-        >>> starts = jnp.linspace(0.1, 0.9, 8)
-        >>> logistic = lambda x: 3.2 * x * (1 - x)
-        >>> orbits = settle(logistic, starts, search=Search(horizon=500))
-        >>> attractors = distinguish(orbits)
-        >>> attractors.counts.tolist(), attractors.period.tolist()
-        ([8], [2])
     """
     order = _canonical(orbits)
     label = np.where(orbits.kind == KIND_DIVERGED, DIVERGED, NOT_SETTLED)
@@ -394,15 +378,6 @@ def arrival_rate(attractors: Attractors, resolution: Count = 1) -> EscapeRate:
 
 
 def most_common(arrived: np.ndarray) -> int:
-    """Number of the set that most orbits arrived on; -1 if none arrived.
-
-    Args:
-        arrived: set of every orbit; -1 where it did not arrive.
-
-    Example:
-        >>> import numpy as np
-        >>> most_common(np.array([2, -1, 2, 0]))
-        2
-    """
+    """Number of the set that most orbits arrived on; -1 if none arrived."""
     arrived = arrived[arrived >= 0]
     return int(np.argmax(np.bincount(arrived))) if arrived.size else -1

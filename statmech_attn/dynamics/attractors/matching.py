@@ -45,21 +45,7 @@ def resolution(a: Points) -> float:
 
 
 def distances(a: Sequence[Points], b: Sequence[Points]) -> Float[np.ndarray, "n m"]:
-    """Set distances between the sets of two lists.
-
-    Args:
-        a: sets of points, each (points, d).
-        b: sets of points, likewise.
-
-    Returns:
-        The distance of every set of `a` from every set of `b`.
-
-    Example:
-        >>> import numpy as np
-        >>> points = [np.array([[0.0], [1.0]]), np.array([[5.0], [6.0]])]
-        >>> distances(points, points).tolist()
-        [[0.0, 4.5], [4.5, 0.0]]
-    """
+    """Set distances between the sets of two lists."""
     table = [[set_distance(x, y) for y in b] for x in a]
     return np.array(table).reshape(len(a), len(b))
 

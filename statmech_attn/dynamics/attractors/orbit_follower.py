@@ -149,11 +149,7 @@ class Follower:
         return state, parts, record
 
     def width(self, count: int) -> int:
-        """Lanes of the batches in which so many are looked at.
-
-        Args:
-            count: number of orbits.
-        """
+        """Lanes of the batches in which so many are looked at."""
         return self.lanes if lanes_for(count) > NARROW else NARROW
 
     def look(
@@ -188,21 +184,13 @@ class Follower:
             yield result
 
     def until(self, horizon: int) -> "Follower":
-        """The same compiled map with another horizon, steps.
-
-        Args:
-            horizon: steps.
-        """
+        """The same compiled map with another horizon, steps."""
         copied = copy.copy(self)
         copied.search = dataclasses.replace(self.search, horizon=horizon)
         return copied
 
     def see(self, state: PyTree) -> np.ndarray:
-        """Observables (d, n) of any number of states.
-
-        Args:
-            state: states, on the last axis.
-        """
+        """Observables (d, n) of any number of states."""
         parts = [
             np.asarray(self._see(_on_device(take(state, chosen))))[:, :real]
             for chosen, real in batches(np.arange(count_of(state)), self.lanes)

@@ -6,11 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.dynamics.continuation.arclength import (
-        Curve as Curve,
-        follow as follow,
-        Point as Point,
-    )
+    from statmech_attn.dynamics.continuation.arclength import Curve, follow, Point
     from statmech_attn.dynamics.continuation.bifurcation_diagram.branches import (
         DiagramBranch as DiagramBranch,
     )
@@ -21,17 +17,17 @@ if TYPE_CHECKING:
         BifurcationDiagram as BifurcationDiagram,
         diagram as diagram,
         DiagramPlan as DiagramPlan,
-        POINT_OF_CYCLE as POINT_OF_CYCLE,
+        POINT_OF_CYCLE,
     )
     from statmech_attn.dynamics.continuation.bifurcation_diagram.labels import (
-        diagram_variables as diagram_variables,
+        diagram_variables,
     )
     from statmech_attn.dynamics.continuation.bifurcation_diagram.saved_points import (
         at_point as at_point,
     )
     from statmech_attn.dynamics.continuation.bifurcation_diagram.turns import (
-        Turns as Turns,
-        turns_of as turns_of,
+        Turns,
+        turns_of,
     )
     from statmech_attn.dynamics.continuation.branch_switching import (
         cascade as cascade,
@@ -52,8 +48,8 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dynamics.continuation.problem import Problem as Problem
     from statmech_attn.dynamics.continuation.results import (
-        CLOSED as CLOSED,
-        NOT_CONVERGED as NOT_CONVERGED,
+        CLOSED,
+        NOT_CONVERGED,
         RESULTS as RESULTS,
     )
     from statmech_attn.dynamics.continuation.special_points import (
@@ -71,7 +67,7 @@ if TYPE_CHECKING:
         CURVE_RESULTS as CURVE_RESULTS,
     )
     from statmech_attn.dynamics.continuation.two_parameters.extended_systems import (
-        CRITICAL as CRITICAL,
+        CRITICAL,
     )
     from statmech_attn.dynamics.options import Settings as Settings
 

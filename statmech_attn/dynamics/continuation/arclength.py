@@ -143,12 +143,7 @@ class Curve(Iterator[Point]):
         return point
 
     def leave(self, outside: Point) -> None:
-        """End before the last point: the way to it has led through one outside.
-
-        Args:
-            outside: a point outside the range, through which the way to the last point
-                led.
-        """
+        """End before the last point: the way to it has led through one outside."""
         self.points.pop()
         self.result, self.outside = LEFT_RANGE, outside
 
@@ -237,13 +232,7 @@ class Curve(Iterator[Point]):
         return None if self.result != UNFINISHED else point
 
     def passes(self, first: Point, last: Point, point: Point) -> bool:
-        """Whether the arc from `last` to `point` runs through a point, along it.
-
-        Args:
-            first: the point that it may run through.
-            last: a point of the curve.
-            point: the next one.
-        """
+        """Whether the arc from `last` to `point` runs through a point, along it."""
         chord = (point.u - last.u) / self.scales
         length = float(np.linalg.norm(chord))
         offset = (first.u - last.u) / self.scales
@@ -278,24 +267,12 @@ class Curve(Iterator[Point]):
         )
 
     def between(self, a: Point, b: Point, fraction: float) -> Point | None:
-        """The point of the curve at a fraction of the way from a to b; None if lost.
-
-        Args:
-            a: a point of the curve.
-            b: the next one.
-            fraction: between 0 and 1.
-        """
+        """The point of the curve at a fraction of the way from a to b; None if lost."""
         arclength = a.arclength + fraction * (b.arclength - a.arclength)
         return self.onto(interpolate(a, b, fraction), b.u - a.u, arclength)
 
     def zero(self, test: Callable[[Point], float], a: Point, b: Point) -> Point | None:
-        """The point between two at which a function changes its sign; None if lost.
-
-        Args:
-            test: of a point, with different signs at a and b.
-            a: a point of the curve.
-            b: the next one.
-        """
+        """The point between two at which a function changes its sign; None if lost."""
 
         def value(fraction: float) -> float:
             point = self.between(a, b, fraction)
@@ -307,13 +284,7 @@ class Curve(Iterator[Point]):
             return None
 
     def onto(self, guess, direction, arclength: float) -> Point | None:
-        """The point of the curve in the plane through `guess` across `direction`.
-
-        Args:
-            guess: coordinates near the point.
-            direction: normal of the plane.
-            arclength: of the point.
-        """
+        """The point of the curve in the plane through `guess` across `direction`."""
         row = direction / self.scales
         corrected = self._correct(guess / self.scales, row / np.linalg.norm(row))
         return (
@@ -333,32 +304,10 @@ def follow(
 ) -> Curve:
     """Follow the curve of zeros of any JAX residual through a point near `start`.
 
-    The first point is the zero in the plane through `start` across `direction`.
-
-    Args:
-        residual: R^{n+1} -> R^n.  An `eqx.Module` (or a function defined once) is
-            compiled once; its arrays are traced.
-        start: first point of the curve.
-        direction: a vector (n+1,) that the first tangent shall follow; 1 or -1 for the
-            last coordinate, up or down.
-        settings: step sizes and tolerances.
-        inside: whether a point may still be part of the curve.
-        scales: unit of length of each coordinate; ones when omitted.
-        method: of correction; with the whole Jacobian when omitted.
-
-    Returns:
-        `Curve`, an iterator over its points.
-
-    Raises:
-        ValueError: shapes that disagree.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> circle = lambda u: jnp.array([u @ u - 1])
-        >>> curve = follow(circle, jnp.array([1.0, 0.0]))
-        >>> length = [point.arclength for point in curve][-1]
-        >>> curve.reason, 6.1 < length < 6.3
-        ('closed', True)
+    The first point is the zero in the plane through `start` across `direction`, which
+    its tangent follows: a vector, or 1 or -1 for the last coordinate.  `residual` is
+    R^{n+1} -> R^n, an `eqx.Module` or a function defined once, so that it is compiled
+    once; `scales` are units of length of the coordinates.
     """
     require_double()
     first = np.asarray(start, float)

@@ -75,25 +75,6 @@ def correct(
     """Solve residual(u) = 0 in the plane row . (u - guess) = 0 by Newton's method.
 
     The unit tangent points along `row`.
-
-    Args:
-        residual: residual of the cycle.
-        guess: point to begin from.
-        row: last row of the system: the direction that is held.
-        tolerance: of the residual.
-        max_iterations: largest number of Newton steps.
-        linearise: the linear equations of a step and of the tangent, as `dense`.
-
-    Returns:
-        `Correction`: the point, its tangent and Jacobian, and how the iteration ended.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> circle = lambda u: jnp.array([u @ u - 1])
-        >>> guess, row = jnp.array([1.1, 0.0]), jnp.array([0.0, 1.0])
-        >>> point = correct(circle, guess, row, 1e-12, 20)
-        >>> point.u.tolist()
-        [1.0, 0.0]
     """
     at = lambda u: linearise(residual, u, row, row @ (u - guess))
 

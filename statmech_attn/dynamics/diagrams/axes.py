@@ -117,23 +117,7 @@ class Axes(NamedTuple):
 
 
 def axes_of(grid: Mapping[str, Any] | Axes) -> Axes:
-    """One or two scanned parameters (values) and fixed ones (numbers).
-
-    Args:
-        grid: parameters by name: lists that are scanned, numbers that are fixed; or
-            `Axes` as they are, such as a list of points.
-
-    Returns:
-        `Axes`: names and values of what is scanned, and the fixed parameters.
-
-    Raises:
-        ValueError: no dictionary, none or more than two to scan, values that are not
-            finite and distinct, or more than one dimension.
-
-    Example:
-        >>> axes_of({"a": [1.0, 1.2, 1.4], "b": 0.3}).shape
-        (3,)
-    """
+    """One or two scanned parameters (values) and fixed ones (numbers)."""
     if isinstance(grid, Axes):
         return grid
     if not isinstance(grid, Mapping):
@@ -165,21 +149,7 @@ def axes_of(grid: Mapping[str, Any] | Axes) -> Axes:
 
 
 def one_axis_of(grid: Mapping[str, Any] | Axes) -> Axes:
-    """The same of exactly one scanned parameter, or of a list of points.
-
-    Args:
-        grid: as `axes_of` takes it.
-
-    Returns:
-        `Axes`, as of `axes_of`.
-
-    Raises:
-        ValueError: as `axes_of`, or two parameters to scan.
-
-    Example:
-        >>> one_axis_of({"a": [1.0, 1.2, 1.4], "b": 0.3}).names
-        ('a',)
-    """
+    """The same of exactly one scanned parameter, or of a list of points."""
     axes = axes_of(grid)
     if len(axes.names) != 1:
         raise ValueError(
@@ -190,16 +160,5 @@ def one_axis_of(grid: Mapping[str, Any] | Axes) -> Axes:
 
 
 def on_device(table: dict[str, np.ndarray]) -> dict[str, jax.Array]:
-    """Parameters of a system that takes them as a dictionary.
-
-    Args:
-        table: arrays by name.
-
-    Returns:
-        the arrays, of JAX, by name.
-
-    Example:
-        >>> on_device({"a": np.ones(2)})["a"].shape
-        (2,)
-    """
+    """Parameters of a system that takes them as a dictionary."""
     return jax.device_put(table)

@@ -179,21 +179,6 @@ def variables(
     """What the file of a diagram holds.
 
     Files have the scanned parameters as dimensions before these, or `point`.
-
-    Args:
-        parameters: of the system.
-        unit: what a step is.
-        shown, shown_unit, symbol: of the coordinate that is recorded, in words.
-        section: where it is recorded, in words.
-
-    Returns:
-        `Variables`: dimensions, values and attributes by name.
-
-    Example:
-        >>> from statmech_attn.labels import Variable
-        >>> table = variables([Variable("a", "", "growth rate", "1", "a")], unit="year")
-        >>> table.attributes("lyapunov")["units"]
-        '1'
     """
     words = {"unit": unit, "shown": shown, "section": section, "symbol": symbol}
     words["shown_unit"] = shown_unit

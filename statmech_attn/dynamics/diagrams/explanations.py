@@ -87,16 +87,7 @@ def _nearest(dataset: xr.Dataset, values: dict[str, float]) -> xr.Dataset:
 
 
 def listed_parameters(dataset: xr.Dataset) -> list[str]:
-    """Names of the parameters of a list of points; none of another file.
-
-    Args:
-        dataset: a result of any kind.
-
-    Example:
-        >>> along = {"index": [0.0, 1.0], "a": ("index", [0.2, 0.3]), "b": 1.0}
-        >>> listed_parameters(xr.Dataset(coords=along))
-        ['a']
-    """
+    """Names of the parameters of a list of points; none of another file."""
     along = [str(n) for n, x in dataset.coords.items() if x.dims == (INDEX.name,)]
     return [name for name in along if name not in (INDEX.name, "level")]
 
@@ -105,14 +96,6 @@ def rotation_text(point: xr.Dataset) -> str:
     """The rotation number that a file holds of one orbit, with its error; or nothing.
 
     A strongest frequency, which cannot tell rho from 1 - rho, says so.
-
-    Args:
-        point: verdict on one orbit, of a scan or of a basins study.
-
-    Example:
-        >>> numbers = {"rotation_number": 0.25, "rotation_error": 1e-4}
-        >>> rotation_text(xr.Dataset(numbers | {"rotation_oriented": 0}))
-        '0.2500 ± 0.0001, or 1 - ρ'
     """
     number = float(point.rotation_number)
     if np.isnan(number):
@@ -191,18 +174,7 @@ def _final(point: xr.Dataset, v: Verdict) -> str:
 
 
 def doubts(dataset: xr.Dataset) -> list[str]:
-    """A few sentences on the transients among the verdicts of a scan.
-
-    Args:
-        dataset: of kind `bifurcation` or `diagram`, with exponents.
-
-    Returns:
-        sentences; none where nothing is chaotic, transient or doubtful.
-
-    Example:
-        doubts(scan) of 1088 values of beta begins with "304 doubtful points were run
-        again from 4 perturbed states each: 55 are transients, 43 stay doubtful".
-    """
+    """A few sentences on the transients among the verdicts of a scan."""
     if "doubtful" not in dataset:
         return []
     doubtful = dataset.doubtful.values != 0

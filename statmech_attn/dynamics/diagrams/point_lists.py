@@ -57,23 +57,7 @@ def listed(
     fixed: Mapping[str, float],
     make: Callable[[dict[str, np.ndarray]], PyTree],
 ) -> Axes:
-    """A list of points of a system with parameters of any form.
-
-    Args:
-        columns, fixed: as in `point_list`.
-        make: parameters of the system from arrays by name.
-
-    Returns:
-        `Axes`, of which the list is the only one.
-
-    Raises:
-        ValueError: as `point_list`.
-
-    Example:
-        >>> axes = listed({"a": [1.0, 2.0]}, {"b": 0.5}, lambda table: table["a"])
-        >>> axes.points().tolist()
-        [1.0, 2.0]
-    """
+    """A list of points of a system with parameters of any form."""
     structured = getattr(getattr(columns, "dtype", None), "names", None)
     names = structured or (columns.keys() if hasattr(columns, "keys") else [])
     table = {str(name): np.asarray(columns[name], float) for name in names}
@@ -96,27 +80,7 @@ def listed(
 
 
 def read_points(path: str | Path) -> dict[str, np.ndarray]:
-    """Columns of a CSV file by the names in its first line.
-
-    Args:
-        path: of the file; its first line may begin with "#".
-
-    Returns:
-        the values of every column by its name.
-
-    Raises:
-        ValueError: no names, names that repeat, or a line that has not a number for
-            each.
-        OSError: the file cannot be read.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "curve.csv")
-        ...     _ = path.write_text("a,b\\n1.0,0.3\\n1.1,0.4\\n")
-        ...     read_points(path)["b"].tolist()
-        [0.3, 0.4]
-    """
+    """Columns of a CSV file by the names in its first line."""
     name, content = Path(path).name, inputs.content(path, LARGEST)
     values = content.count(b",") + content.count(b"\n") + 1
     require_memory(f"{name}: its {values} numbers", AT_ONCE * values)

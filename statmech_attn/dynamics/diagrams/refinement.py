@@ -54,16 +54,7 @@ class Grid(NamedTuple):
         return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))
 
     def level_of(self, index: Int[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-        """The first level whose grid holds a point.
-
-        Args:
-            index: of the points, (n, d).
-
-        Example:
-            >>> import numpy as np
-            >>> Grid((2, 2), 2).level_of(np.array([[0, 4], [2, 0], [1, 2]])).tolist()
-            [0, 1, 2]
-        """
+        """The first level whose grid holds a point."""
         steps = 2 ** np.arange(self.levels, -1, -1)
         on_level = (index[:, :, None] % steps == 0).all(axis=1)
         return on_level.argmax(axis=1)
@@ -199,12 +190,7 @@ class Cells:
         self.labels: np.ndarray | None = None
 
     def put(self, index: np.ndarray, labels: Labels) -> None:
-        """Labels (n, q) of points with these indices (n, d).
-
-        Args:
-            index: of the points, (n, d).
-            labels: of the points, (n, q).
-        """
+        """Labels (n, q) of points with these indices (n, d)."""
         if self.labels is None:
             self.labels = np.zeros((*self.grid.finest, labels.shape[1]), np.int64)
         at = tuple(index.T)

@@ -231,15 +231,7 @@ class GridWork(ConfirmationRounds, Computation):
         return assembled(self.diagram, self.dimension, rows, self.compiler)
 
     def at(self, *values: np.ndarray) -> "GridWork":
-        """The same scan at other values of its parameters, with compiled programs.
-
-        Args:
-            values: of each scanned parameter.
-
-        Example:
-            `scan.in_memory(work.at(np.array([1.27])))` computes one value of one
-            parameter.
-        """
+        """The same scan at other values of its parameters, with compiled programs."""
         assert self.scan  # compiled before it is shared
         copied = copy.copy(self)
         ConfirmationRounds.__init__(copied)

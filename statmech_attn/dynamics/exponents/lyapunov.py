@@ -139,12 +139,7 @@ def _sums(system, state, *, per_block, transient, turns, every, k, blocks):
 
 
 def frame_size(system: TangentSystem, state: PyTree, exponents: int | None) -> int:
-    """How many columns to push: `exponents`, or all of them.
-
-    Raises:
-        ValueError: a state without coordinates or in single precision, or more
-            exponents than it has coordinates.
-    """
+    """How many columns to push: `exponents`, or all of them."""
     for leaf in jax.tree.leaves(state):
         if not eqx.is_array_like(leaf):
             raise ValueError(f"state must hold numbers; got {leaf!r}.")
@@ -246,18 +241,9 @@ def measure(
     """Align the frame, push it through the window and accumulate; constant memory.
 
     `observe(state)` (d, *batch) is averaged beside the exponents, once per `every`
-    steps.  Returns the lifted state, the frame and the `Sums`.
-
-    Args:
-        system: system with its tangent dynamics.
-        lifted: state with what its derivative needs.
-        frame: tangent vectors in columns.
-        observe: function of the state whose values are averaged.
-        every: steps of a group, after each of which sums are taken.
-        blocks: number of blocks.
-        turns: times `every` steps that align the frame; their sums are dropped.
-        per_block: times `every` steps in a block.
-        spacing: steps between two orthonormalisations, a divisor of `every`.
+    steps.  Returns the lifted state, the frame and the `Sums`.  The sums of the first
+    `turns` times `every` steps, which align the frame, are dropped; `spacing` steps
+    between two orthonormalisations divide `every`.
     """
     total, spacing = per_block * blocks, spacing or every
 
@@ -368,12 +354,7 @@ def mean_of(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
 def mean_of_blocks(
     averages: Float[Array, "blocks *batch"], weighted: Float[Array, "*batch"]
 ) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
-    """Mean and standard error of logarithms averaged over each block of a window.
-
-    Args:
-        averages: over each block.
-        weighted: the weighted average over the window.
-    """
+    """Mean and standard error of logarithms averaged over each block of a window."""
     mean = mean_of(averages)
     return mean, jnp.sqrt(_scatter(averages, mean, weighted)) + ROUNDING
 

@@ -22,11 +22,7 @@ STRETCH = 0.3  # n times a zero exponent: at most 0.18 on tori, 1 and more elsew
 
 
 def shown_exponents(place: str = "") -> tuple[Variable, ...]:
-    """Rows of a result that holds a spectrum.
-
-    Args:
-        place: of the spectrum in the result, with a dot at the end.
-    """
+    """Rows of a result that holds a spectrum."""
     return (
         Variable(
             "lyapunov",

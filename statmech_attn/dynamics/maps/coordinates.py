@@ -20,31 +20,15 @@ class Coordinates(eqx.Module):
     template: PyTree
 
     def advance(self, params: PyTree, state: PyTree, steps: int) -> PyTree:
-        """States so many steps later.
-
-        Args:
-            params: of the points.
-            state: states of the points.
-            steps: number of steps.
-        """
+        """States so many steps later."""
         return advance(self.system, params, state, steps)
 
     def array(self, params: PyTree, state: PyTree) -> Float[Array, "dim points"]:
-        """Coordinates of states.
-
-        Args:
-            params: of the points.
-            state: states of the points.
-        """
+        """Coordinates of states."""
         return self.system.beside(params).vector(state)
 
     def state(self, params: PyTree, array: Float[Array, "dim points"]) -> PyTree:
-        """States with these coordinates, at the clock of the template.
-
-        Args:
-            params: of the points.
-            array: coordinates.
-        """
+        """States with these coordinates, at the clock of the template."""
         count = array.shape[-1]
         repeat = lambda a: jnp.repeat(a, count, axis=-1) if jnp.ndim(a) else a
         template = jax.tree.map(repeat, self.template)

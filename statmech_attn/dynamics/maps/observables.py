@@ -26,22 +26,7 @@ def observable_names(
     names: Sequence[str] | None = None,
     called: str = "the system",
 ) -> list[str]:
-    """Names of what a system observes: those given, or x, or x_1, x_2, ....
-
-    Args:
-        system: the system.
-        state: of some points.
-        names: one for each observable.
-        called: what the system is called in a message.
-
-    Raises:
-        ValueError: not one name of its own for each observable.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> observable_names(System(lambda x: x / 2), jnp.ones((2, 5)))
-        ['x_1', 'x_2']
-    """
+    """Names of what a system observes: those given, or x, or x_1, x_2, ...."""
     count = jax.eval_shape(system.seen, state).shape[0]
     if names is None:
         return ["x"] if count == 1 else [f"x_{i}" for i in range(1, count + 1)]

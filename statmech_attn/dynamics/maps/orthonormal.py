@@ -20,20 +20,8 @@ def orthonormalise(frame: Float[Array, "dim k *batch"]):
     Sums over the small axes are written out, so that XLA vectorises over the batch;
     dividing by the squared length inside keeps it from recomputing the projections for
     every row.  Such a program grows with the square of the number of columns, so that
-    LAPACK takes those of wide frames, lane by lane.
-
-    Args:
-        frame: tangent vectors in columns, (d, k, *batch).
-
-    Returns:
-        The orthonormal frame; the lengths R_jj (k, *batch); the lengths of the columns
-        before.  A zero column stays zero.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> frame, lengths, before = orthonormalise(jnp.array([[2.0, 1.0], [0.0, 3.0]]))
-        >>> lengths.tolist()
-        [2.0, 3.0]
+    LAPACK takes those of wide frames, lane by lane.  Returns the frame, the lengths
+    R_jj and those of the columns before; a zero column stays zero.
     """
     k = frame.shape[1]
     if k > WIDE:
@@ -94,14 +82,5 @@ def nonzero(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
 def safe_log(
     x: Annotated[Float[Array, "*any"], MISSING, Ge(0)],
 ) -> Float[Array, "*any"]:
-    """Natural logarithm of lengths: ln 0 = -inf, and NaN stays NaN.
-
-    Args:
-        x: lengths, >= 0.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> safe_log(jnp.array([1.0, 0.0])).tolist()
-        [0.0, -inf]
-    """
+    """Natural logarithm of lengths: ln 0 = -inf, and NaN stays NaN."""
     return jnp.where(x == 0, -jnp.inf, jnp.log(jnp.where(x == 0, 1.0, x)))

@@ -17,16 +17,7 @@ UNDECIDED = -1
 
 
 def classes(phases: WholeNumbers) -> np.ndarray:
-    """The class of each phase, as an index into `CLASSES`, or `UNDECIDED`.
-
-    Args:
-        phases: codes of phases.
-
-    Example:
-        >>> from statmech_attn.dynamics import PHASES
-        >>> classes([PHASES.index("hyperchaotic"), PHASES.index("transient")])
-        array([ 2, -1])
-    """
+    """The class of each phase, as an index into `CLASSES`, or `UNDECIDED`."""
     table = np.full(len(verdicts.PHASES), UNDECIDED)
     for number, codes in enumerate(verdicts.CLASSES.values()):
         table[list(codes)] = number
@@ -36,19 +27,7 @@ def classes(phases: WholeNumbers) -> np.ndarray:
 def disagreement(
     phases: WholeNumbers, by_sign: WholeNumbers, failed: np.ndarray | bool = False
 ) -> np.ndarray:
-    """Where two classifications differ: 1, 0, or `UNDECIDED` without a verdict.
-
-    Args:
-        phases: codes by all evidence, any shape.
-        by_sign: codes by the sign of the largest exponent, same shape.
-        failed: points that could not be computed.
-
-    Example:
-        >>> from statmech_attn.dynamics import PHASES
-        >>> periodic, chaotic = PHASES.index("periodic"), PHASES.index("chaotic")
-        >>> disagreement([periodic, chaotic], [periodic, periodic]).tolist()
-        [0, 1]
-    """
+    """Where two classifications differ: 1, 0, or `UNDECIDED` without a verdict."""
     decided = (classes(phases) != UNDECIDED) & ~np.asarray(failed, bool)
     differ = classes(phases) != classes(by_sign)
     return np.where(decided, differ.astype(int), UNDECIDED)

@@ -6,8 +6,8 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.scan.engines import distributed as distributed, local as local
-    from statmech_attn.scan.engines.engine import Engine as Engine
+    from statmech_attn.scan.engines import distributed, local
+    from statmech_attn.scan.engines.engine import Engine
 
 
 lazy.attach(__name__)

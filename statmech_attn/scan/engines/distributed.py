@@ -65,11 +65,7 @@ def local_cluster(workers: int) -> Engine:
 
 
 def at(address: str) -> Engine:
-    """The workers of a scheduler that runs already.
-
-    Raises:
-        ValueError: nobody answers at this address.
-    """
+    """The workers of a scheduler that runs already."""
 
     def run(session: Session, build: Callable[[], Work]) -> None:
         with _connected(address) as client:
@@ -81,18 +77,7 @@ def at(address: str) -> Engine:
 
 
 def compute(session: Session, build: Callable[[], Work], client: Client) -> None:
-    """Compute chunks until none are left or a stop is asked for.
-
-    Args:
-        session: the run.
-        client: of the Dask scheduler.
-        build: makes the work of the session; called once in each worker process.
-
-    Raises:
-        Unfinished: the scheduler is gone.
-        RuntimeError: chunks kill every worker that tries them; the others are done.
-        The first error of a worker; what others are computing is finished first.
-    """
+    """Compute chunks until none are left or a stop is asked for."""
     address = client.scheduler_info()["address"]
     try:
         _Run(session, build, client, address).finish()

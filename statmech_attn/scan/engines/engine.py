@@ -23,9 +23,5 @@ class Engine(NamedTuple):
     here: bool = True
 
     def workers_for(self, work: Work) -> int:
-        """Chunks of a study that are computed at once.
-
-        Args:
-            work: what a kind computes.
-        """
+        """Chunks of a study that are computed at once."""
         return 1 if work.alone and self.one_process else self.workers

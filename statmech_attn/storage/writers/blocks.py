@@ -52,12 +52,7 @@ class BlockFolder:
         self.done = self._last_whole()
 
     def append(self, state: Any, draws: Mapping[str, np.ndarray]) -> None:
-        """Store the next piece.
-
-        Args:
-            state: after this piece.
-            draws: arrays of this piece, by name.
-        """
+        """Store the next piece."""
         number = self.done + 1
         if number > self.warmup:
             self._write("draws", number, _dataset(draws))
@@ -72,9 +67,6 @@ class BlockFolder:
 
         States whose leaves have other names are of another version: all is computed
         again.
-
-        Args:
-            like: the first state, with the structure of all.
         """
         if not self.done:
             return like
@@ -166,22 +158,13 @@ class BlockMemory:
         self._draws: list[dict[str, np.ndarray]] = []
 
     def append(self, state: Any, draws: Mapping[str, np.ndarray]) -> None:
-        """Keep the next piece.
-
-        Args:
-            state: after this piece.
-            draws: arrays of this piece, by name.
-        """
+        """Keep the next piece."""
         self.done += 1
         if self.done > self.warmup:
             self._draws.append(dict(draws))
 
     def state(self, like: Any) -> Any:
-        """Nothing is done yet: the state that the run starts with.
-
-        Args:
-            like: the first state, with the structure of all.
-        """
+        """Nothing is done yet: the state that the run starts with."""
         return like
 
     def draws(self) -> Iterator[dict[str, np.ndarray]]:

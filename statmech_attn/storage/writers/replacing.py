@@ -74,18 +74,7 @@ def target_of(path: str | Path) -> Path:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text as a file, as UTF-8.
-
-    Args:
-        path: of the file.
-        text: all of it.
-
-    Raises:
-        StorageError: it cannot be written; what was there stays.
-
-    Example:
-        `write_text("study.toml", text)`
-    """
+    """Write a text as a file, as UTF-8."""
     with replaced(path) as part:
         part.write_text(text, encoding="utf-8")
 
@@ -95,17 +84,7 @@ def require_replaceable(
 ) -> None:
     """Refuse a destination that is there, unless it is of the kind to be written.
 
-    Args:
-        path: the destination.
-        overwrite: whether such a file may be replaced.
-        like: whether a file, or a folder, is of this kind.
-        what: the kind, in words.
-
-    Raises:
-        StorageError: it stays.
-
-    Example:
-        >>> require_replaceable(Path("new.csv"), False, lambda path: True, "table")
+    `like` tells whether a file, or a folder, is of this kind, which `what` names.
     """
     if not os.path.lexists(path):
         return
@@ -118,32 +97,13 @@ def require_replaceable(
 
 
 def require_new(path: str | Path) -> None:
-    """Refuse a destination that is there.
-
-    Args:
-        path: the destination.
-
-    Raises:
-        FileExistsError: it stays.
-
-    Example:
-        >>> require_new("new.json")
-    """
+    """Refuse a destination that is there."""
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
 def begins(path: Path, most: WholeNumber = 4096) -> str:
-    """The first characters of a regular file; nothing of anything else.
-
-    Args:
-        path: of the file.
-        most: bytes that are read.
-
-    Example:
-        >>> begins(Path("/dev/zero"))
-        ''
-    """
+    """The first characters of a regular file; nothing of anything else."""
     if not path.is_file():
         return ""
     with path.open("rb") as file:
@@ -207,20 +167,7 @@ def _mode(target: Path) -> int:
 
 
 def unwritable(path: Path, error: OSError, needed: WholeNumber = 0) -> StorageError:
-    """One line for a failure to write; it says the space if that was missing.
-
-    Args:
-        path: a file.
-        error: of the operating system.
-        needed: bytes that were to be written.
-
-    Returns:
-        The error, to be raised.
-
-    Example:
-        >>> print(unwritable(Path("scan.h5"), PermissionError(13, "Permission denied")))
-        scan.h5: cannot be written: Permission denied.
-    """
+    """One line for a failure to write; it says the space if that was missing."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         free = f"{shutil.disk_usage(path.parent).free / 2**20:.3g} MiB free"
         known = f"{needed / 2**20:.3g} MiB needed, " if needed else ""

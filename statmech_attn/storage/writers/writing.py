@@ -190,22 +190,7 @@ def check_output(
 
 
 def check_place(path: Path) -> bool:
-    """Whether there is a file at a destination; folders on the way are made.
-
-    Args:
-        path: a file.
-
-    Raises:
-        ValueError: the path is not UTF-8.
-        StorageError: no regular file is there, its folder cannot be written, or its
-            name leaves no room for those of temporary files.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     check_place(Path(folder, "new.h5"))
-        False
-    """
+    """Whether there is a file at a destination; folders on the way are made."""
     if path.name in ("", ".."):
         raise StorageError(f"{str(path)!r}: is no name of a file.")
     require_unicode(path)
@@ -221,18 +206,7 @@ def check_place(path: Path) -> bool:
 
 
 def require_no_input(path: Path, inputs: Iterable[str | Path]) -> None:
-    """Refuse to write over a file that is read.
-
-    Args:
-        path: a file.
-        inputs: files that are read.
-
-    Raises:
-        StorageError: the path is that of one of the inputs, by whatever name.
-
-    Example:
-        >>> require_no_input(Path("scan.h5"), ["study.toml"])
-    """
+    """Refuse to write over a file that is read."""
     if path.exists() and any(os.path.exists(x) and path.samefile(x) for x in inputs):
         raise StorageError(
             f"{path}: is read to make this result; choose another output."

@@ -133,25 +133,7 @@ _ROWS = (
 def diagram_variables(
     parameters: Variables, *, unit: str, state: str, shown: Variable
 ) -> Variables:
-    """What the file of a continuation holds.
-
-    Args:
-        parameters: of the system.
-        unit: what a step is.
-        state: what the coordinates of a point are, in words, with their symbol after a
-            comma.
-        shown: what a diagram shows of a state.
-
-    Returns:
-        `Variables`: dimensions, values and attributes by name.
-
-    Example:
-        >>> a = Variables(Variable("a", "", "growth rate", "1", "a"))
-        >>> size = Variable("x", "", "size", "m", "x")
-        >>> table = diagram_variables(a, unit="year", state="sizes", shown=size)
-        >>> table.attributes("special_a")["long_name"]
-        'special point: growth rate'
-    """
+    """What the file of a continuation holds."""
     words, _, symbol = state.partition(", ")
     replacements = {
         "{unit}": unit,

@@ -31,23 +31,7 @@ class Turns(NamedTuple):
 
 
 def turns_of(system: System, template: PyTree, value: WholeNumber = 0) -> Turns:
-    """The turns of a system.
-
-    Args:
-        system: whose drive has a period.
-        template: a state at phase 0 of the drive; integers (a clock) are taken from it.
-        value: number of the displayed coordinate.
-
-    Returns:
-        `Turns`, whose states are the coordinates of those of the system.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> kicked = System(lambda x, p: p["r"] * x * (1 - x), drive_period=2)
-        >>> turns = turns_of(kicked, jnp.zeros(1))
-        >>> turns.steps, float(turns.map.step(jnp.array([0.5]), {"r": 2.0})[0])
-        (2, 0.5)
-    """
+    """The turns of a system."""
     template = jax.tree.map(jnp.asarray, template)
     floats = lambda a: bool(a.ndim) or jnp.issubdtype(a.dtype, jnp.inexact)
     many = jax.tree.map(lambda a: a[..., None] if floats(a) else a, template)

@@ -56,12 +56,7 @@ class Beside(NamedTuple):
 
 
 def beside(verdict: np.ndarray, pairs: np.ndarray) -> Beside:
-    """Compare the verdicts of neighbouring points.
-
-    Args:
-        verdict: (3, points): the phase, the largest exponent and its error.
-        pairs: (n, 2) neighbours.
-    """
+    """Compare the verdicts of neighbouring points."""
     pairs = np.concatenate([pairs, pairs[:, ::-1]])
     point, neighbour = pairs.T
     phase, exponent, stderr = verdict
@@ -98,17 +93,7 @@ def doubtful(verdict: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def components(pairs: np.ndarray, size: int) -> np.ndarray:
-    """Number of the connected part that each of `size` points belongs to.
-
-    Args:
-        pairs: (n, 2) points that are joined.
-        size: number of points.
-
-    Example:
-        >>> import numpy as np
-        >>> components(np.array([[0, 1], [3, 1]]), 4).tolist()
-        [0, 0, 1, 0]
-    """
+    """Number of the connected part that each of `size` points belongs to."""
     from scipy.sparse import coo_array, csgraph
 
     joined = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(size, size))
