@@ -52,7 +52,6 @@ SUBJECTS = {
     "cross/theory_simulation": "theory beside simulation",
     # hostile and random input
     "fuzz/commands": "arguments of commands",
-    "fuzz/coverage_guided": "mutations guided by coverage",
     "fuzz/data_files": "patterns, images and arrays",
     "fuzz/files": "result files",
     "fuzz/paths": "paths",

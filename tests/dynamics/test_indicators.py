@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn import dmft
 from statmech_attn.dynamics import (
     catalogue,
     finite_time_exponents,
@@ -139,35 +138,6 @@ def test_growth_of_a_skew_tent_diffuses_with_its_exact_constant():
     assert (np.abs(spread[:, 0] - diffusion) < 4 * error[:, 0]).all()
 
 
-@pytest.mark.slow
-def test_growth_of_the_logistic_map_does_not_diffuse():
-    r"""ln|f^n'| = n ln 2 + g(x_n) - g(x_0): n^2 Var = 2 Var ln|sin| = pi^2/6."""
-    found = finite_time_exponents(
-        catalogue.logistic, jnp.array(0.3), window=64, count=8000
-    )
-    moved = (np.asarray(found.values[:, 0]) - np.log(2)) ** 2 * 64**2
-    pairs = moved.reshape(-1, 2).mean(axis=1)
-    error = pairs.std(ddof=1) / np.sqrt(len(pairs))
-    assert abs(moved.mean() - np.pi**2 / 6) < 4 * error < 0.3
-    _, spread, _ = found.diffusion()
-    assert spread[3, 0] < 0.2 * spread[0, 0]
-
-
-@pytest.mark.slow
-def test_finite_time_exponents_average_to_the_spectrum_and_batch():
-    at = lambda x: finite_time_exponents(catalogue.henon, x, window=30, count=400)
-    starts = START + jnp.array([[0.0], [1e-3]])
-    both = jax.vmap(at)(starts)
-    one = at(starts[1])
-    assert both.values.shape == (2, 400, 2)
-    assert np.allclose(both.values[1], one.values, atol=1e-9)
-    # The determinant is -0.3 at every step.
-    assert np.allclose(one.values.sum(axis=1), np.log(0.3), atol=1e-12)
-    spectrum = lyapunov_spectrum(catalogue.henon, START, steps=12_000)
-    error = np.hypot(spectrum.stderr, np.sqrt(one.variance / 400))
-    assert (np.abs(one.mean - spectrum.exponents) < 4 * error).all()
-
-
 def test_finite_time_exponents_of_a_diverging_map_are_not_numbers():
     found = finite_time_exponents(lambda z: z**2 + 10.0, START, window=5, count=4)
     assert np.isnan(found.values).all()
@@ -235,20 +205,6 @@ def test_alignment_on_a_torus_of_the_standard_map_falls_like_a_power():
     )
     assert float(found.power(0.1)[0]) == pytest.approx(-2, abs=0.02)
     assert abs(found.rate(0.5)[0]) < 1e-3
-
-
-@pytest.mark.slow
-def test_alignment_takes_a_batch_of_networks_with_their_own_tangent():
-    file = dmft.load("poclopez-pe2")
-    net = dmft.network(file.patterns, context=file.context)
-    params = dmft.parameters([1.28, 1.4], file.gamma, file.epsilon)
-    state = dmft.from_checkpoint(net, params, file)
-    options = dict(order=3, samples=5, every=4, transient=100)
-    batch = gali(dmft.system(net), state, params, **options)
-    assert batch.log_gali.shape == (5, 2, 2)
-    # Three vectors span no more than two of them, and chaos aligns them.
-    assert (np.diff(batch.log_gali, axis=1) < 0).all()
-    assert (batch.log_gali[-1] < batch.log_gali[0]).all()
 
 
 def test_alignment_of_a_diverging_map_is_not_a_number():

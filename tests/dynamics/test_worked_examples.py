@@ -24,7 +24,6 @@ def test_lorenz_and_rossler_go_through_every_call_of_the_page():
     assert names["diffusion"].shape == names["error"].shape == (4, 1)
 
 
-@pytest.mark.slow
 def test_patterns_of_the_guide_become_networks_and_come_back(monkeypatch):
     monkeypatch.setattr(statmech_attn, "setup", lambda: None)  # the tests' own settings
     text = (DOCS / "howto" / "networks.md").read_text("utf-8")

@@ -1,13 +1,10 @@
-"""The script for atheris is no module of tests: few environments have atheris."""
+"""Commands in processes of their own."""
 
 import importlib.util
 import sys
 from pathlib import Path
 
 import pytest
-
-
-collect_ignore = ["coverage_guided.py"]
 
 
 @pytest.fixture(scope="session")

@@ -273,9 +273,9 @@ def attribute_of_long_texts(file):
 
 BOMBS = (
     one_text_many_times,
-    pytest.param(unpacks_to_gigabytes, marks=pytest.mark.slow),
-    pytest.param(unpacks_samples, marks=pytest.mark.slow),
-    pytest.param(unpacks_at_once, marks=pytest.mark.slow),
+    unpacks_to_gigabytes,
+    unpacks_samples,
+    unpacks_at_once,
     a_long_dimension,
     attribute_of_long_texts,
 )
@@ -348,12 +348,7 @@ def test_a_task_is_a_table(command, tmp_path, value):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param("period", marks=pytest.mark.slow),
-        pytest.param("lyapunov", marks=pytest.mark.slow),
-        pytest.param("section", marks=pytest.mark.slow),
-        "strobe",
-    ],
+    ["period", "lyapunov", "strobe"],
 )
 def test_files_without_a_variable_of_their_kind(command, tmp_path, name):
     path = changed(scan(tmp_path / "scan.h5"), lambda file: file.__delitem__(name))
@@ -452,39 +447,6 @@ def test_altered_files(command, tmp_path):
 
 # --- paths ---
 
-NAMES = [
-    b"plain",
-    b"with blank",
-    b"[/b]",
-    b"[",
-    b"a]b[red]c",
-    b":smile:",
-    b"\x1b[31mred",
-    b"line\nbreak",
-    b"tab\there",
-    b"bell\x07",
-    b"back\\slash",
-    b"'single'",
-    b'"double"',
-    b"$HOME",
-    b"`id`",
-    b"$(id)",
-    b"%n%s%d",
-    b"{brace}",
-    b"-dash",
-    b"~",
-    b"..dots",
-    b"#hash",
-    b"\xff\xfe",
-    b"caf\xc3\xa9",
-    b"e\xcc\x81",
-    "\u202eright to left".encode(),
-    "\u2028line".encode(),
-    b"\xf0\x9f\x98\x80",
-    b"x" * 240,
-    b"x" * 300,
-]
-
 
 def test_a_name_is_no_markup(command, tmp_path):
     path = tmp_path / "[bold]x" / "[red].h5"
@@ -492,24 +454,3 @@ def test_a_name_is_no_markup(command, tmp_path):
     path.write_text("a letter")
     ended = command("info", path).orderly()
     assert ended.code == 1 and "[bold]x/[red].h5: " in ended.said
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [b"[bold]x", *NAMES])
-def test_any_path(command, tmp_path, name):
-    folder = tmp_path / os.fsdecode(name)
-    try:
-        folder.mkdir(parents=True)
-    except OSError:  # too long
-        folder = tmp_path
-    study, path = folder / "s.toml", folder / os.fsdecode(name + b".h5")
-    study.write_text(STUDY)
-    ended = command("run", study, "-o", path).orderly()
-    if ended.code == 1:
-        assert b"\xff" in name or len(name) > 200, ended
-        return
-    scan(path)
-    shown = command("figure", path, "-o", folder).orderly()
-    assert shown.code == 0 and command("info", path).orderly().code == 0
-    if name.startswith((b"[", b":")):
-        assert name.decode() in shown.said

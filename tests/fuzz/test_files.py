@@ -321,21 +321,3 @@ def test_any_manifest(folder, data):
 
 
 # --- damaged HDF5 ---
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.data())
-def test_no_damage_gets_past_the_seal(folder, written, chunk, data):
-    """What is read is what was written."""
-    for source, reader in ((written, storage.read), (chunk, chunk_file.read)):
-        content = bytearray(source.read_bytes())
-        first, last = sorted(data.draw(st.integers(0, len(content))) for _ in range(2))
-        content[first:last] = data.draw(st.binary(max_size=32))
-        path = folder / "c.h5"
-        path.write_bytes(content)
-        if (found := one_line(reader, path)) is not None:
-            good = reader(source)
-            if reader is storage.read:
-                assert found.identical(good)
-            else:
-                np.testing.assert_equal(found, good)

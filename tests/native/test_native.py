@@ -27,43 +27,6 @@ def of_lanes(function, *arguments, lanes=8):
     return native.Native(function, example, lanes=lanes)(*arguments)
 
 
-def ulps(x, exact):
-    """Largest error in units in the last place."""
-    return float(np.max(np.abs(x - exact) / np.spacing(np.abs(exact.astype(float)))))
-
-
-@pytest.mark.parametrize(
-    ("function", "exact", "low", "high", "most"),
-    [
-        (jnp.exp, np.exp, -708, 709, 2),
-        (jnp.log, np.log, 1e-300, 1e3, 2),
-        (jnp.tanh, np.tanh, -20, 20, 4),
-        (jnp.expm1, np.expm1, -40, 40, 4),
-    ],
-)
-def test_functions_err_by_a_few_units_in_the_last_place(
-    function, exact, low, high, most
-):
-    """The error that the module states, against 64 bits of mantissa."""
-    rng = np.random.default_rng(1)
-    x = np.concatenate([rng.uniform(low, high, 40_000), rng.uniform(0.1, 3, 40_000)])
-    x = np.concatenate([x, 10 ** rng.uniform(-12, 0, 20_000)])
-    reference = exact(x.astype(np.longdouble))
-    assert np.finfo(np.longdouble).nmant >= 63
-    assert ulps(of_lanes(function, x).astype(np.longdouble), reference) <= most
-
-
-def test_functions_at_the_ends_of_their_range():
-    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -745.0, 5e-324])
-    with np.errstate(all="ignore"):
-        for name in ("exp", "log", "tanh", "sqrt"):
-            expected = getattr(np, name)(x)
-            result = of_lanes(getattr(jnp, name), x)
-            np.testing.assert_allclose(result, expected, rtol=1e-15, err_msg=name)
-            known = ~np.isnan(expected)
-            assert (np.signbit(result) == np.signbit(expected))[known].all(), name
-
-
 def test_integers_and_choices_are_those_of_jax():
     """Indices, remainders, selections, records of a loop, sums of rows."""
 
@@ -159,13 +122,6 @@ def advance(points):
 def difference(one, other):
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     return max(float(np.max(np.abs(np.asarray(a, float) - b))) for a, b in pairs)
-
-
-@pytest.mark.slow
-def test_a_step_of_the_network_is_that_of_jax(points, advance):
-    net, (params, state) = points
-    after = advance[8](net, params, state, np.array(1))
-    assert difference(after, dmft.advance(net, params, state, 1)) < PER_STEP
 
 
 def test_bits_do_not_depend_on_lanes_or_blocks(points, advance):

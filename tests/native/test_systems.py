@@ -66,14 +66,7 @@ def network(name):
     return net, numbers, dmft.from_row(net, dmft.parameters(**numbers), 0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "poclopez-pe2",
-        pytest.param("poclopez-pe5", marks=pytest.mark.slow),
-        "random-c32",
-    ],
-)
+@pytest.mark.parametrize("name", ["poclopez-pe2", "random-c32"])
 def test_networks_are_made_of_known_operations(name):
     net, numbers, start = network(name)
     point = side_by_side((start, dmft.parameters(**numbers)))
@@ -139,34 +132,13 @@ FIELDS = {
 DRIVEN = {"ueda": 2, "duffing": 2}
 
 
-POLYNOMIALS = {
-    "henon",
-    "delayed_logistic",
-    "tinkerbell",
-    "burgers",
-    "holmes",
-    "coupled_logistic",
-    "rossler",
-    "hyper_rossler",
-    "quadratic_jerk",
-    "halvorsen",
-    "henon_heiles",
-}
-
-
-def named(names):
-    """Names of systems; of polynomials without others the first map and flow do."""
-    slow = lambda name: [pytest.mark.slow] * (name in POLYNOMIALS)
-    return [pytest.param(name, marks=slow(name)) for name in names]
-
-
-@pytest.mark.parametrize("name", named(MAPS))
+@pytest.mark.parametrize("name", MAPS)
 def test_maps_of_the_reference_table_are_made_of_known_operations(name):
     state = np.array(0.3 if name in OF_A_NUMBER else [0.1, 0.2])
     assert without_rule(MAPS[name], side_by_side(state), None) == set()
 
 
-@pytest.mark.parametrize("name", named([*FIELDS, *DRIVEN]))
+@pytest.mark.parametrize("name", [*FIELDS, *DRIVEN])
 def test_flows_of_the_reference_table_too(name):
     field, state = (
         getattr(catalogue, name),
@@ -187,7 +159,7 @@ def test_returns_to_a_section_too():
     assert without_rule(plane, side_by_side(np.ones(3)), None) == set()
 
 
-@pytest.mark.parametrize("window", [0.0, pytest.param(4.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("window", [0.0, 4.0])
 def test_of_a_network_in_continuous_time_too(window):
     net, numbers, _ = network("poclopez-pe2")
     state = net.output[0]
@@ -216,24 +188,9 @@ def test_every_system_of_the_reference_table_is_looked_at():
 
 
 SHIPPED = sorted((ROOT / "simulations" / "systems").glob("*.toml"))
-# Of further networks, and of maps and flows that are looked at above.
-SLOW = {
-    "noisy_attention",
-    "equiangular_attention",
-    "repulsive_attention",
-    "henon_basins",
-    "lorenz",
-}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=[pytest.mark.slow] * (path.stem in SLOW))
-        for path in SHIPPED
-    ],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_systems_are_made_of_known_operations(path):
     study, _ = studies.load(path)
     values = study.parameters.items()

@@ -50,12 +50,9 @@ def compiled():
     return studies.work(studies.parse({**STUDY, "run": RUN | KINDS["grid"]}), 8).scan
 
 
-SLOW = {"several starts": pytest.mark.slow}
-
-
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(kind, marks=SLOW.get(kind, ())) for kind in KINDS],
+    params=KINDS,
 )
 def work(request, compiled):
     with pytest.MonkeyPatch.context() as patch:

@@ -184,23 +184,14 @@ def on(client, build):
     return lambda session: engine.compute(session, build, client)
 
 
-def require_local_results(client):
+def test_results_are_those_of_the_local_engine(threads):
     build = partial(Toy, 50, raising=(3, 30, 31))
     found, report = {}, Notes()
-    found["dask"] = computed(build, on(client, build), report=report)
+    found["dask"] = computed(build, on(threads, build), report=report)
     found["local"] = computed(build, here)
     assert bits(found["dask"]) == bits(found["local"])
     assert found["dask"][0].failures[2] == (RAISED, "has no value")
     assert report.moved == 100
-
-
-def test_results_are_those_of_the_local_engine(threads):
-    require_local_results(threads)
-
-
-@pytest.mark.slow
-def test_results_of_other_processes_are_those_of_the_local_engine(client):
-    require_local_results(client)
 
 
 def test_a_local_cluster_listens_on_the_loopback_address_only(monkeypatch):

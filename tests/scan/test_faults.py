@@ -50,12 +50,7 @@ def other_chunk(path):
 
 @pytest.mark.parametrize(
     ("rounds", "harms"),
-    [
-        pytest.param(1, (truncate, flip, empty), marks=pytest.mark.slow),
-        pytest.param(1, (garbage, other_chunk), marks=pytest.mark.slow),
-        (2, (truncate, flip, empty)),
-        pytest.param(2, (garbage, other_chunk), marks=pytest.mark.slow),
-    ],
+    [(1, (garbage, other_chunk)), (2, (truncate, flip, empty))],
 )
 def test_damaged_chunks_are_put_aside_and_computed_again(
     begun, expected, harms, rounds
@@ -197,7 +192,7 @@ def test_two_studies_do_not_fight_for_one_folder(begun, study, monkeypatch):
 # Points.
 
 
-@pytest.mark.parametrize("rounds", (1, pytest.param(2, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("rounds", (1, 2))
 def test_points_that_fail_are_marked_and_change_no_other(
     toy, study, tmp_path, expected, rounds
 ):

@@ -72,7 +72,6 @@ def test_files_that_somebody_keeps_in_the_folder_stay(begun):
     assert sorted(p.name for p in left) == ["chunk-0000001.h5", "notes.txt"]
 
 
-@pytest.mark.slow
 def test_long_names_and_names_that_are_patterns(toy, study, tmp_path, expected):
     path = study(points=10)
     deep = tmp_path.joinpath(*[f"a folder with [blanks] {n:3d}" * 4 for n in range(20)])
@@ -132,17 +131,14 @@ def fill(place: Path, leave: int) -> Path:
 
 
 @ROOT
-@pytest.mark.parametrize("leave", (0, pytest.param(40_000, marks=pytest.mark.slow)))
-def test_a_disk_that_fills_while_chunks_are_written(
-    toy, study, small_disk, expected, leave
-):
+def test_a_disk_that_fills_while_chunks_are_written(toy, study, small_disk, expected):
     path, output = study(points=20, width=2000), small_disk / "out.h5"
     ordinary = toy.ToyWork.rows
     full = []
 
     def compute_and_fill(self, chunk, *rest):
         if chunk.number == 1 and not full:
-            full.append(fill(small_disk, leave))
+            full.append(fill(small_disk, 0))
         return ordinary(self, chunk, *rest)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -18,7 +18,7 @@ import statmech_attn
 from statmech_attn import dynamics
 from statmech_attn.dynamics import diagrams, Linearised, System
 from statmech_attn.dynamics.maps.starts import start_of_each
-from statmech_attn.labels import Variable, Variables
+from statmech_attn.labels import Variables
 from statmech_attn.reporting import Silent
 from statmech_attn.scan.fingerprints import described, fingerprint
 from statmech_attn.storage import StorageError, toml
@@ -202,27 +202,6 @@ def test_a_stopped_run_does_not_go_on_with_another_system(tmp_path):
     assert not file.exists()
     with pytest.raises(StorageError, match=r"was begun.*system\.tangent: .*absent"):
         work().run(file, points_per_chunk=1)
-
-
-@pytest.mark.slow
-def test_basins_of_another_unit_or_observable_are_refused(tmp_path):
-    cubic = lambda x, p: p["r"] * x - x**3
-    given = {"search": dynamics.Search(horizon=3000, record=128)}
-    given |= {"plan": dynamics.BasinPlan(steps=500)}
-    basins = lambda unit, name: dynamics.BasinDiagram(
-        System(cubic, unit=unit),
-        jnp.array([-0.6, 0.3]),
-        {"r": [0.9, 1.1]},
-        observables=[Variable(name, "", name, "1", name)],
-        **given,
-    )
-    basins("token", "x").run(tmp_path / "basins.h5")
-    for unit, name, word in (
-        ("year", 0, r"system\.unit"),
-        ("token", "mass", "observables"),
-    ):
-        with pytest.raises(StorageError, match=f"{word}.*: .* -> "):
-            basins(unit, name).run(tmp_path / "basins.h5")
 
 
 def test_entries_of_a_value_are_those_of_toml():

@@ -102,7 +102,7 @@ def test_killed_while_chunks_are_removed(server, study, tmp_path, whole):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("together", (2, 3))
+@pytest.mark.parametrize("together", (3,))
 def test_runs_that_start_together_share_the_work(
     server, study, tmp_path, whole, together
 ):
@@ -200,7 +200,6 @@ def test_a_signal_finishes_the_current_chunks_and_the_same_command_goes_on(
     server.start(*words).wait(0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 75)])
 def test_a_second_signal_leaves_at_once(server, study, tmp_path, sent, code):
     output, folder = tmp_path / "out.h5", tmp_path / "out.h5.chunks"

@@ -2,8 +2,6 @@
 
 import math
 import os
-import subprocess
-import sys
 import tracemalloc
 from unittest import mock
 
@@ -211,73 +209,3 @@ def test_reading_more_than_the_memory_is_refused_with_the_numbers(large, monkeyp
         storage.read(path)
     assert "holds 0.122 GiB and 0.0625 GiB of memory are free" in str(raised.value)
     assert "storage.opened" in str(raised.value)
-
-
-def test_a_flipped_byte_in_a_streamed_file_is_found(tmp_path):
-    path = tmp_path / "a.h5"
-    values = np.random.default_rng(0).normal(size=(500, 20))
-    storage.write(path, xr.Dataset(), study=STUDY, columns={"x": column(values, (99,))})
-    sound = path.read_bytes()
-    for position in (9, len(sound) // 3, len(sound) // 2, len(sound) - 90):
-        damaged = bytearray(sound)
-        damaged[position] ^= 16
-        path.write_bytes(damaged)
-        for reader in (storage.read, storage.info):
-            with pytest.raises(storage.StorageError, match="checksum does not match"):
-                reader(path)
-        with pytest.raises(storage.StorageError, match="checksum does not match"):
-            with storage.opened(path):
-                pass
-
-
-FULL = """
-import sys, numpy as np, xarray as xr
-from statmech_attn import storage
-labels = {"long_name": "x", "units": "1", "symbol": "x"}
-rng = np.random.default_rng(0)
-def column(first):
-    blocks = lambda: (first if i == 0 else rng.normal(size=10_000) for i in range(90))
-    return storage.Column(("i",), (900_000,), np.dtype("f8"), labels, blocks)
-small = xr.Dataset({"y": ("j", rng.normal(size=int(sys.argv[2])), labels)})
-for first in (rng.normal(size=10_000), np.zeros(10_000)):
-    try:
-        columns = {"x": column(first)}
-        storage.write(sys.argv[1], small, study='kind = "test"', columns=columns)
-    except storage.StorageError as error:
-        print(error)
-"""
-
-
-@pytest.fixture
-def full_disk(tmp_path):
-    """A folder with 4 MiB of space."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
-    try:
-        done = subprocess.run(mount, capture_output=True, text=True)
-    except OSError as error:
-        pytest.skip(f"needs a small file system: {error}")
-    if done.returncode:
-        pytest.skip(f"needs a small file system: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("small", (10, 510_000))
-def test_a_full_disk_keeps_the_old_file_and_the_process_lives(full_disk, small):
-    """Before anything is written, and while columns or small variables are."""
-    path = full_disk / "a.h5"
-    storage.write(path, xr.Dataset({"y": ((), 1.0, LABELS)}), study=STUDY)
-    before = path.read_bytes()
-    command = [sys.executable, "-c", FULL, str(path), str(small)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    messages = done.stdout.splitlines()
-    assert len(messages) == 2
-    for message in messages:
-        assert "cannot be written: No space left on device" in message
-        assert "MiB needed" in message
-    assert path.read_bytes() == before
-    assert os.listdir(full_disk) == ["a.h5"]

@@ -1,6 +1,5 @@
 """Attractors along a parameter of a map of one's own, in memory and in files."""
 
-import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
@@ -17,7 +16,6 @@ from statmech_attn.dynamics import (
     Search,
     System,
 )
-from statmech_attn.storage import StorageError
 
 
 SEARCH = Search(6_000, record=128)
@@ -84,27 +82,6 @@ def test_memory_and_file_hold_the_same_bits_however_it_is_cut(basins, tmp_path):
         np.testing.assert_array_equal(file[name].values, basins[name].values)
         assert file[name].dims == basins[name].dims
     xr.testing.assert_identical(diagram().compute(), basins)
-
-
-@pytest.mark.slow
-def test_a_finished_file_is_read_and_that_of_another_diagram_refused(
-    tmp_path, monkeypatch
-):
-    path = tmp_path / "basins.h5"
-    file = diagram().run(path)
-    others = (
-        {"values": (-0.02, 0.01, 0.04)},
-        {"starts": STARTS + 1e-9},
-        {"search": dataclasses.replace(SEARCH, capture=1e-2)},
-        {"plan": dataclasses.replace(PLAN, furthest=0.2)},
-        {"system": lambda x, p: wells(x, p) + 0.0},
-        {"system": System(wells, observe=lambda x: 2 * x)},
-    )
-    for changes in others:
-        with pytest.raises(StorageError, match="basins.h5"):
-            diagram(**changes).run(path)
-    monkeypatch.setattr(BasinDiagram, "rows", None)  # nothing is computed again
-    np.testing.assert_array_equal(diagram().run(path).attractor, file.attractor)
 
 
 def from_a_function(factor=lambda params: 1.0):

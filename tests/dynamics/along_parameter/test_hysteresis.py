@@ -160,16 +160,3 @@ def test_only_the_two_directions_of_one_sweep_are_compared():
     ):
         with pytest.raises(ValueError, match=message):
             compare_sweeps(one, other)
-
-
-@pytest.mark.slow
-def test_the_command_line_stores_the_intervals(sweeps, tmp_path, single_precision):
-    paths = [str(tmp_path / f"{way}.h5") for way in ("up", "down", "both")]
-    for path, scan in zip(paths, sweeps, strict=False):
-        storage.write(path, scan, study='kind = "bifurcation"')
-    result = CliRunner().invoke(app, ["hysteresis", *paths[:2], "--output", paths[2]])
-    assert result.exit_code == 0, result.output
-    assert "up and down differ from" in result.output
-    found = storage.read(paths[2])
-    assert found.attrs["kind"] == "hysteresis" and found.sizes["number"] > 0
-    assert found.attrs["dtype"] == "float64"  # of the command

@@ -47,30 +47,6 @@ def cubic(x):
     return x + 0.05 * (x - x**3)
 
 
-@pytest.mark.slow
-def test_a_known_boundary_cuts_an_asymmetric_box():
-    found = find_attractors(cubic, uniform(1, -0.5, 1.5, 2000))
-    assert found.period.tolist() == [1, 1]
-    assert_shares(found.counts, 2000, [3 / 4, 1 / 4])
-    assert found.points[:, 0, 0] == pytest.approx([1.0, -1.0], abs=1e-7)
-
-
-@pytest.mark.slow
-def test_newton_roots_have_equal_basins_in_a_disc():
-    """z^3 = 1: rotation by a third of a turn permutes the roots and keeps a disc."""
-
-    def newton(z):
-        z = z[0] + 1j * z[1]
-        w = z - (z**3 - 1) / (3 * z**2)
-        return jnp.stack([w.real, w.imag])
-
-    radius, angle = uniform(2, 0, 1, 1500, 2).T
-    z = jnp.sqrt(radius) * jnp.exp(2j * jnp.pi * angle)
-    found = find_attractors(newton, jnp.stack([z.real, z.imag], axis=1))
-    assert_shares(found.counts, 1500, [1 / 3] * 3)
-
-
-@pytest.mark.slow
 def test_starts_beyond_the_fixed_point_of_the_quadratic_map_diverge():
     """x^2 - 1: bounded for |x| < (1 + sqrt 5)/2, where the cycle 0, -1 attracts."""
     found = find_attractors(lambda x: x**2 - 1, uniform(3, -3, 3, 2000))
@@ -83,21 +59,6 @@ def test_starts_beyond_the_fixed_point_of_the_quadratic_map_diverge():
 
 
 @pytest.mark.slow
-def test_cycles_in_and_out_of_phase_are_two_attractors_of_a_product():
-    """Two logistic maps at r = 3.2: in phase with p^2 + q^2, else out of phase."""
-    logistic = lambda x: 3.2 * x * (1 - x)
-    grid = (np.arange(20_000) + 0.5) / 20_000
-    for _ in range(200):
-        grid = logistic(grid)
-    p = np.mean(grid > 0.6)
-    found = find_attractors(logistic, uniform(4, 0, 1, 1000, 2))
-    assert found.period.tolist() == [2, 2]
-    alike = np.abs(found.points[:, 0, 0] - found.points[:, 0, 1]) < 1e-6
-    both = p**2 + (1 - p) ** 2
-    assert_shares([*found.counts[alike], *found.counts[~alike]], 1000, [both, 1 - both])
-
-
-@pytest.mark.slow
 def test_two_chaotic_attractors_are_told_apart():
     """x' = 2.5 x - x^3: its values on (0, sqrt 2.5) stay there, and so do the odd
     images; every start beyond is in neither half of the box."""
@@ -107,21 +68,6 @@ def test_two_chaotic_attractors_are_told_apart():
     assert not found.transient.any()
     assert (found.points[0] > 0).all() and (found.points[1] < 0).all()
     np.testing.assert_array_equal(found.label, np.where(starts > 0, 0, 1))
-
-
-@pytest.mark.slow
-def test_one_torus_is_one_attractor_whatever_the_phase():
-    """Rotation with attraction to the unit circle."""
-
-    def ring(z):
-        radius, angle = jnp.hypot(z[0], z[1]), jnp.arctan2(z[1], z[0])
-        radius, angle = jnp.sqrt(radius), angle + 2 * jnp.pi * (np.sqrt(2) - 1)
-        return radius * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
-
-    found = find_attractors(ring, uniform(6, 0.1, 2, 100, 2))
-    assert found.kind.tolist() == [REGULAR] and found.counts.tolist() == [100]
-    # |z| - 1 halves in the logarithm at each step; within 1e-3 (1 + 1) in about ten.
-    assert found.orbits.lifetime.max() < 20 and found.orbits.exact.all()
 
 
 def driven(state):
@@ -235,7 +181,7 @@ def test_an_alternating_approach_is_not_the_doubled_cycle():
     assert left_to_go(record, 2) == pytest.approx(amplitude, rel=0.05)
 
 
-@pytest.mark.parametrize("record", [64, 66, pytest.param(68, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("record", [64, 66])
 def test_the_longest_cycle_of_a_look_is_a_cycle(record):
     """q = record // 3 places, with x' = 0.5 x + cos beside them."""
     q = record // 3
@@ -278,18 +224,6 @@ def test_sets_of_equal_count_are_ordered_by_where_they_lie():
 def leaking(s):
     """Tent map of slope s; of s > 2 the part beyond 1 falls onto the fixed point 2."""
     return lambda x: jnp.where(x > 1, 1 + x / 2, s * jnp.minimum(x, 1 - x))
-
-
-@pytest.mark.slow
-def test_a_chaotic_set_that_orbits_left_is_a_transient():
-    """Slope 2.0002: the rate is ln 1.0001, half have left after 6900 steps."""
-    starts = uniform(10, 0, 1, 200)
-    found = find_attractors(leaking(2.0002), starts, search=Search(6_000, record=256))
-    assert sorted(found.period.tolist()) == [0, 1]
-    np.testing.assert_array_equal(found.transient, found.period == 0)
-    assert not found.orbits.ended[found.label == np.argmax(found.transient)].any()
-    closed = find_attractors(leaking(1.99), starts, search=Search(6_000, record=256))
-    assert closed.transient.tolist() == [False] and closed.period.tolist() == [0]
 
 
 def test_a_chaotic_set_that_orbits_left_to_infinity_is_a_transient():
@@ -391,10 +325,9 @@ def test_synchronous_chaos_is_stable_where_what_is_beside_it_decays(share):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("p", "q", "turns"), ((51, 65, 4e-5), (10, 103, -3e-4)))
-def test_a_circle_turned_by_nearly_a_resonance_is_one_set(p, q, turns):
-    """In q steps an orbit moves on by few turns: 1024 points lie on q short arcs."""
-    angle = 2 * np.pi * (p + turns) / q
+def test_a_circle_turned_by_nearly_a_resonance_is_one_set():
+    """In 103 steps an orbit moves on by few turns: 1024 points lie on short arcs."""
+    angle = 2 * np.pi * (10 - 3e-4) / 103
     turn = jnp.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     step = lambda z: (1 + 0.2 * (1 - (z**2).sum())) * (turn @ z)
     found = find_attractors(step, np.random.default_rng(5).standard_normal((12, 2)))

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import kstest, norm
 
 from statmech_attn.batches import rng
-from statmech_attn.dynamics import escape_rate, escape_times, find_attractors, Search
+from statmech_attn.dynamics import escape_rate, escape_times
 from statmech_attn.dynamics.attractors.transients import survival
 
 
@@ -159,20 +159,6 @@ def test_lifetimes_from_tens_to_millions_stop_early():
     np.testing.assert_allclose(
         lifetime, np.log(2) / np.log1p(growth), rtol=1e-4, atol=1
     )
-
-
-@pytest.mark.slow
-def test_around_the_tangent_bifurcation_of_period_three():
-    """r = 1 + sqrt 8: below it intermittent chaos, above it transients end on 3."""
-    starts = rng.uniform(jax.random.key(12), (50,), 0.05, 0.95)
-    r = 1 + np.sqrt(8)
-    at = lambda r: find_attractors(
-        lambda x: r * x * (1 - x), starts, search=Search(20_000)
-    )
-    below, above = at(r - 1e-3), at(r + 1e-3)
-    assert below.period.tolist() == [0] and not below.orbits.ended.any()
-    assert above.period.tolist() == [3] and above.orbits.ended.all()
-    assert np.median(above.orbits.lifetime) > 10
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -12,7 +12,7 @@ from statmech_attn.dynamics.continuation import (
     Problem,
     Settings,
 )
-from statmech_attn.dynamics.maps.catalogue import delayed_logistic, henon, logistic
+from statmech_attn.dynamics.maps.catalogue import henon, logistic
 
 
 LOCATED = 1e-10  # asked of every special point; they are found to rounding
@@ -144,37 +144,6 @@ def test_henon_fold_is_exact_and_both_its_branches_are_followed():
         x = (-(1 - b) + sign * np.sqrt((1 - b) ** 2 + 4 * a)) / (2 * a)
         assert len(side) > 5
         np.testing.assert_allclose([p.x[0] for p in side], x, rtol=1e-9)
-
-
-@pytest.mark.slow
-def test_henon_doublings_are_exact():
-    b = 0.3
-    fixed = follow_cycle(
-        henon_cycle(), jnp.array([0.7, 0.2]), 0.2, within=(-1, 1)
-    ).run()
-    assert kinds(fixed) == ["period_doubling"]
-    assert abs(fixed.special[0].value - 3 * (1 - b) ** 2 / 4) < LOCATED
-    two = find_cycle(henon_cycle(2), jnp.array([1.0, -0.1]), 0.6)
-    doubled = follow_cycle(henon_cycle(2), two.x, 0.6, within=(-1, 1)).run()
-    assert kinds(doubled) == ["period_doubling"]
-    # The trace of the two-cycle, 4 (1-b)^2 - 4 a + 2 b, is -1 - b^2 there.
-    exact = (1 - b) ** 2 + (1 + b) ** 2 / 4
-    assert exact == pytest.approx(0.9125, abs=1e-15)
-    assert abs(doubled.special[0].value - exact) < LOCATED
-
-
-@pytest.mark.slow
-def test_delayed_logistic_loses_stability_to_a_torus():
-    branch = branch_of(
-        delayed_logistic, [0.33, 0.33], 1.5, {"a": 1.5}, "a", within=(0.5, 2.5)
-    )
-    assert kinds(branch) == ["neimark_sacker"]
-    point = branch.special[0]
-    assert abs(point.value - 2) < LOCATED
-    np.testing.assert_allclose(
-        point.multipliers, np.exp([1j * np.pi / 3, -1j * np.pi / 3]), atol=1e-10
-    )
-    assert abs(point.form.rotation - 1 / 6) < LOCATED
 
 
 def test_a_symmetric_branch_point_is_a_pitchfork_on_either_branch():
@@ -323,16 +292,6 @@ def test_a_cycle_knows_its_smallest_period():
         assert branch.period == 2 and branch.smallest_period == smallest
 
 
-def test_the_point_on_the_cycle_does_not_matter():
-    """Multipliers and located parameters are those of the cycle."""
-    problem = logistic_cycle(2)
-    found = []
-    for start in (0.5, 0.8):
-        branch = follow_cycle(problem, jnp.array([start]), 3.2, within=(3.1, 3.6)).run()
-        found.append(branch.special[0].value)
-    assert abs(found[0] - found[1]) < LOCATED
-
-
 @pytest.mark.parametrize("reason", BROKEN)
 def test_a_bad_map_ends_the_branch_and_keeps_it(reason):
     problem = Problem(broken, jnp.zeros(1), {"m": 0.0} | BROKEN[reason], "m")
@@ -399,17 +358,3 @@ def test_a_bad_branch_is_refused_in_one_line():
         follow_cycle(logistic_cycle(), jnp.zeros(1), 3.0, within=(2, 1))
     with pytest.raises(ValueError, match=r"parameters must be among \['r'\]"):
         logistic_cycle().with_parameters(s=1.0)
-
-
-@pytest.mark.slow
-def test_the_state_may_be_any_pytree():
-    """The same map on a dictionary of arrays gives the same branch."""
-
-    def on_dictionary(state, p):
-        after = henon(jnp.append(state["x"], state["y"]), p)
-        return {"x": after[:1], "y": after[1]}
-
-    state = {"x": jnp.array([0.7]), "y": jnp.array(0.2)}
-    problem = Problem(on_dictionary, state, {"a": 0.2, "b": 0.3}, "a")
-    branch = follow_cycle(problem, state, 0.2, within=(-1, 1)).run()
-    assert abs(branch.special[0].value - 0.3675) < LOCATED

@@ -3,9 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray as xr
 
-from statmech_attn import storage
 from statmech_attn.batches import memory
 from statmech_attn.dynamics import (
     diagram,
@@ -14,7 +12,6 @@ from statmech_attn.dynamics import (
     trajectories,
 )
 from statmech_attn.dynamics.diagrams import Confirm, explain, Plan, point_lists
-from statmech_attn.storage import StorageError
 
 
 PLAN = Plan(transient=500, steps=1000, exponents=2, max_doublings=0)
@@ -46,14 +43,6 @@ def test_points_of_a_list_are_those_of_ordinary_scans_bit_for_bit(along):
         one = scan(grid | {"c": [CURVE["c"][i], 1.0]}).isel(c=0)
         for name in set(one) - set(NEIGHBOURS):
             np.testing.assert_array_equal(point[name].values, one[name].values, name)
-
-
-@pytest.mark.slow
-def test_a_list_along_one_parameter_is_its_scan_in_all_that_it_says(along):
-    line = [0.2, 0.6, 1.0, 1.4]
-    listed = scan(point_list({"a": line}, b=0.3, c=1.0))
-    for name, values in scan({"a": line, "b": 0.3, "c": 1.0}).data_vars.items():
-        np.testing.assert_array_equal(listed[name].values, values.values, str(name))
 
 
 def test_a_list_is_refined_along_the_line_through_its_points():
@@ -101,16 +90,6 @@ def test_orbits_are_along_a_list_as_along_a_parameter():
     assert listed.c.values.tolist() == CURVE["c"] and listed.c.dims == ("index",)
 
 
-@pytest.mark.slow
-def test_a_file_of_another_list_is_not_taken_for_this_one(tmp_path, along):
-    file = tmp_path / "scan.h5"
-    stored = scan(point_list(CURVE), file=file)
-    xr.testing.assert_equal(stored, storage.read(file))
-    np.testing.assert_array_equal(stored.c, along.c)
-    with pytest.raises(StorageError, match="another"):
-        scan(point_list(CURVE | {"c": [1.0, 1.1, 0.9, 1.01]}), file=file)
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -118,11 +97,9 @@ def test_a_file_of_another_list_is_not_taken_for_this_one(tmp_path, along):
             "a,b\n1,2\n1,x\n",
             "curve.csv, line 3: must hold finite numbers of a, b; got",
         ),
-        ("a,b\n1\n", "line 2: must hold finite numbers of a, b"),
         ("a,b\n1,nan\n", "line 2: must hold finite numbers of a, b; got '1,nan'"),
         ("a,a\n1,2\n", "the first line must hold names of parameters, each once"),
         ("1,2\n3,4\n", "must hold names of parameters, each once; got '1, 2'"),
-        ("", "must hold names"),
         ("a,b\n" + "1" * 200_000, "line 2: must hold finite numbers of a, b"),
         (
             "a,b\n1,2\n \n3,-inf\n",
@@ -133,7 +110,6 @@ def test_a_file_of_another_list_is_not_taken_for_this_one(tmp_path, along):
         ("a,b\n1,2\n1,2,3\n4,5\n", "line 3: must hold finite numbers of a, b"),
         ('a,b\n1,"2\n', "line 2: must hold finite numbers of a, b"),
         ('a,"b\n1,2\n', "the first line must hold names of parameters, each once"),
-        ("a,b\n1,2,3\n", "line 2: must hold finite numbers of a, b"),
         ("a,b\n", "a has no finite number"),
         ("a,c\n1,2\n", "c is one number as well"),
         ("index\n1\n", "index is the number in the list already"),

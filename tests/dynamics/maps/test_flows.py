@@ -2,7 +2,6 @@
 
 from dataclasses import fields, replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,14 +9,12 @@ import pytest
 from statmech_attn import dmft
 from statmech_attn.dynamics import (
     catalogue,
-    classify,
     driven_flow,
     flow,
     flow_spectrum,
     gali,
     lyapunov_spectrum,
     per_unit_time,
-    PHASES,
 )
 
 
@@ -64,24 +61,6 @@ def test_strobe_of_a_driven_oscillator_rests_on_its_response():
     found = lyapunov_spectrum(step, x, steps=320)
     rates = per_unit_time(found, np.pi)
     assert np.allclose(rates.weighted, -0.25, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_driven_two_well_oscillator_has_no_zero_of_the_time():
-    """Sum of the exponents is the damping; chaos at drive 0.4, a cycle at 0.2."""
-
-    @jax.vmap
-    def driven(drive):
-        field = lambda t, u: jnp.stack(
-            [u[1], -0.25 * u[1] + u[0] - u[0] ** 3 + drive * jnp.cos(t)]
-        )
-        step = driven_flow(field, period=2 * np.pi, substeps=30)
-        return classify(step, jnp.array([0.2, 0.0]), steps=2000, transient=100)
-
-    found = driven(jnp.array([0.4, 0.2]))
-    assert [PHASES[i] for i in found.phase] == ["chaotic", "fixed"]
-    rates = per_unit_time(found.spectrum, 2 * np.pi)
-    assert np.allclose(rates.exponents.sum(axis=-1), -0.25, rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -103,9 +103,7 @@ def test_blocks_give_back_what_was_stored(tmp_path):
     assert [block["x"][0, 0] for block in found.draws()] == [3.0, 4.0, 5.0]
 
 
-@pytest.mark.parametrize(
-    "name", ("draws-00005.h5", pytest.param("state-00005.h5", marks=pytest.mark.slow))
-)
+@pytest.mark.parametrize("name", ("draws-00005.h5", "state-00005.h5"))
 def test_a_damaged_last_block_is_dropped_with_a_note(tmp_path, name):
     filled(tmp_path, 5)
     damage(tmp_path / name)
@@ -125,9 +123,7 @@ def test_a_kill_between_draws_and_state_loses_the_block_only(tmp_path):
     assert [block["x"][0, 0] for block in found.draws()] == [3.0, 4.0]
 
 
-@pytest.mark.parametrize(
-    "harm", (damage, pytest.param(os.unlink, marks=pytest.mark.slow))
-)
+@pytest.mark.parametrize("harm", (damage, os.unlink))
 def test_damage_that_no_state_precedes_begins_again_with_a_note(tmp_path, harm):
     filled(tmp_path, 5)
     harm(tmp_path / "draws-00003.h5")
@@ -155,7 +151,6 @@ class Renamed(NamedTuple):
     key: jax.Array
 
 
-@pytest.mark.slow
 def test_states_of_another_version_are_computed_again_with_a_note(tmp_path):
     """Also where the run that begins again is killed on the way."""
     blocks = opened(tmp_path)
@@ -180,13 +175,7 @@ def test_damage_in_the_warm_up_begins_again(tmp_path):
     assert opened(tmp_path).done == 0
 
 
-@pytest.mark.parametrize(
-    "other",
-    (
-        {"study": 'kind = "other"'},
-        pytest.param({"run": "other"}, marks=pytest.mark.slow),
-    ),
-)
+@pytest.mark.parametrize("other", ({"study": 'kind = "other"'}, {"run": "other"}))
 def test_blocks_of_another_run_are_refused_and_kept(tmp_path, other):
     filled(tmp_path, 3)
     before = sorted(tmp_path.iterdir())
@@ -196,7 +185,6 @@ def test_blocks_of_another_run_are_refused_and_kept(tmp_path, other):
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.slow
 def test_two_processes_in_one_folder_lose_nothing_of_each_other(tmp_path):
     """One begins while the other has drawn a block and not yet stored its state."""
     first = filled(tmp_path, 5)

@@ -15,9 +15,6 @@ from statmech_attn.storage import StorageError
 
 EXACT = 1e-9  # Newton stops at corrections of 1e-10 of 1 + |u|, and |u| < 4
 SETTINGS = Settings(first_step=0.02, largest_step=0.2)
-# Onset of period 8, root of a polynomial of degree 12: Kotsireas and Karamanos,
-# Int. J. Bifurcation Chaos 14, 2417 (2004).
-EIGHT = 3.5440903595519
 SHORT = 2.4, 2.6
 
 
@@ -41,22 +38,6 @@ def cycles():
 def first_cycles():
     """Of periods 1 and 2, from where they meet the cycle at 0."""
     return plan(within=(0.9, 3.3), doublings=1).follow()
-
-
-@pytest.mark.slow
-def test_both_ways_lead_to_the_known_bifurcations(cycles):
-    first, doubled, twice = cycles.branches
-    assert [(s.kind, s.value) for s in first.special] == [
-        ("transcritical", pytest.approx(1.0, abs=EXACT)),
-        ("period_doubling", pytest.approx(3.0, abs=EXACT)),
-    ]
-    assert [s.value for s in doubled.special] == [
-        pytest.approx(1 + np.sqrt(6), abs=EXACT)
-    ]
-    assert [s.value for s in twice.special] == [pytest.approx(EIGHT, abs=EXACT)]
-    values = np.array([p.value for p in first.points])
-    assert (values[0], values[-1]) == pytest.approx((0.5, 3.56), abs=EXACT)
-    assert (np.diff(values) > 0).all()
 
 
 def test_the_data_set_has_cycles_of_the_map(first_cycles):

@@ -43,23 +43,6 @@ def test_a_branch_goes_on_both_ways_from_its_file(tmp_path):
 
 
 @pytest.mark.slow
-def test_all_points_of_a_cycle_go_on_from_a_file(tmp_path):
-    """The fold of period 3 at 1 + sqrt(8) is passed, the branch turns and goes on."""
-    problem = Problem(logistic, jnp.zeros(1), {"r": 3.84}, "r", 3, segments=3)
-    start = jnp.array([0.1494])
-    branch = follow_cycle(
-        problem, start, 3.84, direction=-1, within=(3, 4), settings=Settings(0.1)
-    )
-    next(branch), next(branch)
-    again = at_point(problem, saved(tmp_path, branch))
-    assert again.x.shape == (3, 1)
-    more = follow_cycle(
-        *again[:3], direction=again.direction, within=(3, 4), settings=SETTINGS
-    ).run()
-    assert more.values.min() < more.values[0] < more.values[-1]
-
-
-@pytest.mark.slow
 def test_a_curve_starts_at_any_point_of_a_curve():
     """Folds a + c = -(1 - b)^2 / 4: from b on one curve into c, and along a."""
     values = {"a": -0.1225, "b": 0.3, "c": 0.0}

@@ -69,51 +69,6 @@ def test_neighbours_lie_on_one_line():
     assert edges(np.array([[0], [4], [2]])).tolist() == [[0, 2], [2, 1]]
 
 
-@pytest.fixture(scope="module")
-def zoom():
-    """Seven of the 256 beta in [1.24, 1.28]: a cycle, four transients, a cycle, one."""
-    at = lambda i: 1.24 + 0.04 * i / 255
-    study = {
-        "kind": "bifurcation",
-        "parameters": {"beta": {"start": at(215), "stop": at(221), "num": 7}},
-        "run": {
-            "start": "checkpoint",
-            "transient": 30_000,
-            "steps": 10_000,
-            "exponents": 1,
-            "confirm": {"starts": 2, "horizon": 2_000_000},
-            "compiler": "xla",  # which orbits leave, and when, rounding decides
-        },
-    }
-    return studies.run(studies.parse(study))
-
-
-@pytest.mark.slow
-def test_transients_that_pass_for_chaos_are_found_out(zoom):
-    """216 to 219 end on cycles of period 64.
-
-    The outer ones, 216 and 219, lie beside cycles, the inner ones in one run with
-    them.  221 leaves for weak chaos.  One that has left before the window, as rounding
-    may have it, is what it ends on.
-    """
-    names, ends = (
-        np.array([PHASES[int(code)] for code in codes])
-        for codes in (zoom.phase, zoom.final_phase)
-    )
-    out = names == "transient"
-    assert (names[~out] == ends[~out]).all()
-    assert out[1:5].any()
-    assert not zoom.doubtful[out | (ends == "periodic")].any()  # nothing left to doubt
-    assert ends.tolist() == ["periodic"] * 6 + ["chaotic"]
-    assert zoom.final_period.values[1:5].tolist() == [64] * 4
-    assert (zoom.final_lyapunov[1:5] < 0).all() and 0 < zoom.final_lyapunov[6] < 0.03
-    assert (zoom.transient_probability.values[out] == 1).all()
-    confirmed = zoom.confirmed.values
-    assert (confirmed[names == "periodic"] == -1).all()
-    assert np.isin(confirmed[out], (0, 1)).all()  # of 2 starts
-    assert (zoom.attrs["confirm_starts"], zoom.attrs["confirm_horizon"]) == (2, 2e6)
-
-
 # Means of 4 other starts after 2e6 tokens, in windows of 160 000; errors of the means.
 CRISIS = {
     812: (0.00627, 7e-5),

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from statmech_attn import dmft, dynamics, studies
+from statmech_attn import dmft, dynamics
 from statmech_attn.batches import compilations, run_all, workers
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams import (
@@ -197,28 +197,6 @@ def test_undetermined_points_are_extended_and_say_so(published):
     assert PHASES[long.verdicts.phase[0]] == "fixed"
     assert long.verdicts.window[0] > cut.verdicts.window[0]
     assert long.verdicts.window[1] == cut.verdicts.window[1]
-
-
-@pytest.mark.slow
-def test_continuation_follows_one_attractor_and_shows_hysteresis():
-    """x from the neighbour's end: up and down agree where one attractor lives."""
-    beta = {"start": 0.2, "stop": 1.2, "num": 6}
-    options = {"transient": 400, "steps": 1024, "exponents": 1, "max_doublings": 0}
-    up, down = (
-        studies.run(
-            studies.parse(
-                {
-                    "kind": "bifurcation",
-                    "parameters": {"beta": beta},
-                    "run": options | {"start": f"continue-{way}"},
-                }
-            )
-        )
-        for way in ("up", "down")
-    )
-    assert np.array_equal(up.phase, down.phase)
-    assert abs(up.strobe[:, -1] - down.strobe[:, -1]).max() < 1e-9
-    assert np.allclose(up.lyapunov_weighted, down.lyapunov_weighted, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -55,12 +55,6 @@ for compiler in ("xla", "llvm"):
     np.savez(sys.argv[1] + compiler, **numbers)
     print(len(traced))
 """
-compilers = pytest.mark.parametrize("compiler", ["xla", "llvm"])
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("stages")
 
 
 def compute(folder, name):
@@ -80,42 +74,18 @@ def compute(folder, name):
     return computed
 
 
-@pytest.fixture(scope="module")
-def first(folder):
-    """The store of XLA, which cannot be copied, has the programs already."""
-    return compute(folder, "first")
-
-
-@pytest.fixture(scope="module")
-def second(folder, first):
-    """It finds what the first process left."""
-    return compute(folder, "second")
-
-
-@pytest.fixture(scope="module")
-def damaged(folder, first):
+@pytest.mark.slow
+def test_a_second_process_traces_no_stage_unless_it_is_damaged(tmp_path):
+    """It has the same numbers to the last bit."""
+    first, second = compute(tmp_path, "first"), compute(tmp_path, "second")
     for kept in (kept_programs.FOLDER, FOLDER):
-        for entry in (folder / "store" / kept).glob("*"):
+        for entry in (tmp_path / "store" / kept).glob("*"):
             entry.write_bytes(entry.read_bytes()[:-1])
-    return compute(folder, "damaged")
-
-
-@pytest.mark.slow
-@compilers
-def test_a_second_process_traces_no_stage(first, second, compiler):
-    assert first[compiler][0] == 2 and second[compiler][0] == 0
-
-
-@pytest.mark.slow
-@compilers
-def test_numbers_of_stored_stages_are_the_same_to_the_last_bit(first, second, compiler):
-    assert first[compiler][1] == second[compiler][1]
-
-
-@pytest.mark.slow
-@compilers
-def test_damaged_stages_are_traced_anew(first, damaged, compiler):
-    assert first[compiler] == damaged[compiler]
+    damaged = compute(tmp_path, "damaged")
+    for compiler in ("xla", "llvm"):
+        assert first[compiler][0] == 2 and second[compiler][0] == 0
+        assert first[compiler][1] == second[compiler][1]
+        assert first[compiler] == damaged[compiler]
 
 
 @pytest.fixture
