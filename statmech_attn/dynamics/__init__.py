@@ -120,11 +120,6 @@ if TYPE_CHECKING:
         TangentSystem as TangentSystem,
     )
     from statmech_attn.dynamics.motion import phases, timeseries as timeseries
-    from statmech_attn.dynamics.motion.chaos_tests import (
-        ZERO_ONE_RESULTS as ZERO_ONE_RESULTS,
-        zero_one_test as zero_one_test,
-        ZeroOne as ZeroOne,
-    )
     from statmech_attn.dynamics.motion.classification import (
         Classification as Classification,
         classify as classify,

@@ -10,8 +10,8 @@ from statmech_attn.dynamics import (
     flow,
     gali,
     orbit,
-    zero_one_test,
 )
+from statmech_attn.dynamics.motion.chaos_tests import zero_one
 from statmech_attn.statistics import standard_error
 from statmech_attn.validation.rows import Measurement, Row
 
@@ -76,7 +76,7 @@ def _logistic_growth():
 
 def _zero_one():
     chaos = orbit(catalogue.logistic, jnp.array(0.3), samples=1000)
-    return Measurement([float(zero_one_test(x).K) for x in (_circle(), chaos)])
+    return Measurement([float(zero_one(x)) for x in (_circle(), chaos)])
 
 
 ENTROPY = -SKEW * np.log(SKEW) - (1 - SKEW) * np.log(1 - SKEW)

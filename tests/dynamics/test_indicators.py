@@ -12,13 +12,10 @@ from statmech_attn.dynamics import (
     catalogue,
     finite_time_exponents,
     FiniteTimeExponents,
-    flow,
     gali,
     lyapunov_spectrum,
     orbit,
     Spectrum,
-    ZERO_ONE_RESULTS,
-    zero_one_test,
 )
 from statmech_attn.dynamics.exponents.finite_time import error_of_mean
 from statmech_attn.dynamics.exponents.frames import completed
@@ -232,31 +229,6 @@ def test_alignment_of_lost_vectors_has_no_number():
 def test_bad_alignments_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         gali(catalogue.henon, START, **options)
-
-
-# 0-1 test
-
-
-@pytest.mark.slow
-def test_zero_one_test_says_what_it_can_judge():
-    words = lambda found: ZERO_ONE_RESULTS[int(found.result)]
-    chaos = zero_one_test(orbit(catalogue.logistic, jnp.array(0.3), samples=1000))
-    assert chaos.K > 0.9 and "coarse enough" in words(chaos)
-    wave = jnp.cos(2 * jnp.pi * GOLDEN * jnp.arange(1000.0))[:, None]
-    assert abs(zero_one_test(wave).K) < 0.1
-    # Chaos of a flow that is sampled too finely reads as regular, and is flagged.
-    step = flow(catalogue.lorenz, time=0.01, substeps=1)
-    every = lambda n: zero_one_test(
-        orbit(step, jnp.array([1.0, 1.0, 20.0]), samples=1000, transient=1000, every=n)
-    )
-    assert every(1).K < 0.5 and "oversampled" in words(every(1))
-    assert every(100).K > 0.9 and "coarse enough" in words(every(100))
-    assert "does not vary" in words(zero_one_test(jnp.ones((200, 1))))
-    broken = zero_one_test(wave.at[3].set(jnp.inf))
-    assert "not finite" in words(broken) and np.isnan(broken.K)
-    for short in (wave[:50], 2.5):
-        with pytest.raises(ValueError, match="T >= 100; got"):
-            zero_one_test(short)
 
 
 def test_orbit_records_what_it_is_asked_for():

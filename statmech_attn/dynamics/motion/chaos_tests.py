@@ -13,24 +13,18 @@ All are dimensionless.  `jax.vmap` batches them.
 
 import math
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from statmech_attn import presentation
-from statmech_attn.batches import require_double
 from statmech_attn.dynamics.exponents.lyapunov import window_weights
-from statmech_attn.labels import CodeWords, Variable
-from statmech_attn.options import Gaps
 
 
 CANDIDATES = 4  # near returns of the last point that are checked in full
 CLOSED = 1e-6  # recurrence error over motion of an orbit that has closed
 ZERO_ONE_LENGTH = 1000
 ZERO_ONE_FREQUENCIES = 16
-OVERSAMPLED = 0.9  # autocorrelation of neighbours beyond which chaos looks regular
 ROUNDING = 1e-13
 CONSTANT = 1e-9  # range over 1 + size of a coordinate below which it does not vary
 NEWTON_STEPS = 8
@@ -136,80 +130,11 @@ def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:
     return jnp.median(jax.vmap(correlation)(frequencies))
 
 
-ZERO_ONE_RESULTS = CodeWords(
-    "the sampling is coarse enough",
-    "oversampled: chaos would look regular, take every n-th sample",
-    "the series does not vary",
-    "a value is not finite",
-)
-
-
-class ZeroOne(eqx.Module):
-    """K of the 0-1 test, and whether the series is one that it can judge.
-
-    Attributes:
-        K: near 0 for regular series, near 1 for chaotic ones; NaN without a series.
-        correlation: autocorrelation of neighbouring samples; above 0.9 the test is
-            flagged.
-        result: index into `ZERO_ONE_RESULTS`.
-    """
-
-    K: Float[Array, "*batch"]
-    correlation: Float[Array, "*batch"]
-    result: Int[Array, "*batch"]
-
-    _shown = (
-        Variable("zero_one", "", "K of the 0-1 test", symbol="K", value="K"),
-        Variable(
-            "correlation", "", "autocorrelation of neighbouring samples", symbol="C"
-        ),
-        Variable("result", "", "result", flags=ZERO_ONE_RESULTS),
-    )
-    __repr__, _repr_html_, to_dataset = presentation.METHODS
-
-
-@eqx.filter_jit
-def zero_one_test(series: Gaps) -> ZeroOne:
-    """The 0-1 test for chaos on the component of a series that varies most.
-
-    The test needs samples about as far apart as the orbit decorrelates, which it
-    cannot know: of a flow that is sampled finely, or of a map near the identity, it
-    calls chaos regular.  Such a series is flagged by its autocorrelation; a slow torus
-    is flagged as well.  Noise reads as chaos.  The last 1000 samples are used.
-
-    Args:
-        series: samples, (T, d).
-
-    Returns:
-        `ZeroOne`: K, and whether the series is one that the test can judge.
-
-    Raises:
-        ValueError: not (T, d), or fewer than 100 samples.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> x = jnp.cos(jnp.arange(1000.0))[:, None]
-        >>> abs(float(zero_one_test(x).K)) < 0.1
-        True
-    """
-    require_double()
-    shape = jnp.shape(series)
-    if len(shape) != 2 or shape[0] < 100:
-        raise ValueError(f"series must be (T, d) with T >= 100; got {shape}.")
-    x = main_component(series)
-    power = jnp.sum(x**2)
-    correlation = jnp.sum(x[1:] * x[:-1]) / jnp.where(power > 0, power, 1.0)
-    result = jnp.where(correlation > OVERSAMPLED, 1, 0)
-    result = jnp.where(power > 0, result, 2)
-    result = jnp.where(jnp.all(jnp.isfinite(series)), result, 3)
-    K = jnp.where(result <= 1, zero_one(series), jnp.nan)
-    return ZeroOne(K, jnp.where(result <= 1, correlation, jnp.nan), result)
-
-
 def broadband(x: Float[Array, "T d"]) -> Float[Array, ""]:
     """Median over mean power, window with fast-decaying sidelobes, mean removed."""
     series = main_component(x)
-    power = (jnp.abs(jnp.fft.rfft(series * _bump(series.shape[0]))) ** 2)[4:]
+    power = jnp.abs(jnp.fft.rfft(series * _bump(series.shape[0]))) ** 2
+    power = power[4:]
     mean = jnp.mean(power)
     return jnp.where(mean > 0, jnp.median(power) / jnp.where(mean > 0, mean, 1.0), 0.0)
 
