@@ -170,9 +170,9 @@ def test_two_times_are_summed_like_overlaps(solved):
     assert {comparison.VERDICTS[c] for c in found.verdict.values} == {"differs"}
 
 
-@pytest.mark.parametrize("error", [0.05, pytest.param(-0.05, marks=pytest.mark.slow)])
-def test_a_wrong_alpha_is_found_and_measured(solved, error):
+def test_a_wrong_alpha_is_found_and_measured(solved):
     """The theory of alpha (1 + error) under the name of alpha, to second order."""
+    error = 0.05
     off = theory(alpha=[0.1 * (1 + error), 0.3 * (1 + error)])
     wrong = off.assign_coords(alpha=solved.alpha)
     spins = measured(solved)
@@ -184,4 +184,4 @@ def test_a_wrong_alpha_is_found_and_measured(solved, error):
     alpha = found.sel(parameter="alpha", summed="overlaps")
     distance = float(alpha.relative_error_all) - error
     assert abs(distance) < 4 * float(alpha.relative_error_all_stderr) + error**2
-    assert float(alpha.smallest_error_all) < abs(error)
+    assert float(alpha.smallest_error_all) < error

@@ -140,20 +140,6 @@ def test_symmetric_networks_of_one_slot_have_no_arrow(n_spins):
 
 
 @pytest.mark.slow
-def test_counts_and_single_spins_have_the_same_law():
-    file, net, params, start = published(np.array([1.2, 1.4]))
-    given = net, file.patterns, params, start, [3000]
-    how = dict(runs=32, steps=500, transient=100)
-    (counts, its_error), (single, other_error) = (
-        mean_and_error(*spins(*given, **how, method=method, key=i))
-        for i, method in enumerate(("collapsed", "spins"))
-    )
-    error = np.hypot(its_error, other_error)
-    assert (error < np.array([0.15, 0.01]) * counts).all()
-    assert (abs(counts - single) < 3.5 * error).all()
-
-
-@pytest.mark.slow
 def test_copied_spins_have_the_rate_of_their_map():
     file, net, params, start = published(1.4, redrawn=0.5)
     theory = dmft.entropy_production(net, params, start, steps=40_000, transient=2000)

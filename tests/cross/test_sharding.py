@@ -216,14 +216,6 @@ TOLERANCES = {
     "posterior": 1e-13,
     "descent": 1e-13,
 }
-FAST = (
-    "trajectories",
-    "spins",
-    "extensive_spins",
-    "sampled",
-    "saddle_point",
-    "descent",
-)
 ON_ONE = ("spins", "collapsed", "copied", "sampled")  # results that come back
 ON_ALL = ("descent",)  # which all devices compute, wherever its inputs lie
 
@@ -246,14 +238,6 @@ def check(results):
             if name not in ON_ONE:
                 count = 4 if name in ON_ALL else case["count"]
                 assert case["devices"] == [count], (name, case)
-
-
-@pytest.mark.slow
-def test_four_devices_give_the_numbers_of_one():
-    results = found(FAST, [4])
-    assert results.pop("stretch") == {"devices": 4, "talk": []}
-    assert results.pop("populations") == 4
-    check(results)
 
 
 @pytest.mark.slow

@@ -36,7 +36,6 @@ def orbits():
     return jax.tree.map(np.asarray, jax.jit(jax.vmap(follow))(params, windows))
 
 
-@pytest.mark.slow
 def test_every_orbit_returns_after_its_period_within_rounding(orbits):
     # A score gamma sum_b q_b k_b of M = 3 products is wrong by at most
     # gamma M (M + 2 (S + 4)) u: sums over M and over S classes, tanh to 4 u.  An

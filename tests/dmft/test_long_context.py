@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn import dmft, dynamics
+from statmech_attn import dmft
 from statmech_attn.batches import lanes_for, limited, rng
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
@@ -41,7 +41,7 @@ def test_the_preset_is_made_from_its_key():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ("three", "eight", "sixteen"))
+@pytest.mark.parametrize("name", ("three", "sixteen"))
 def test_structured_push_is_the_jacobian_at_any_size(name):
     net = network(name)
     params = dmft.parameters(1.7, 20.0, 0.05)
@@ -100,28 +100,6 @@ def test_networks_with_long_sums_keep_to_one_width():
         jax.tree.leaves(a.verdicts), jax.tree.leaves(b.verdicts), strict=True
     ):
         np.testing.assert_array_equal(one[..., :3], other)
-
-
-@pytest.mark.slow
-def test_leading_exponents_are_those_of_the_plain_map():
-    net, file = network("three"), dmft.load("random-c32")
-    params = dmft.parameters(1.5, file.gamma, file.epsilon)
-    state = dmft.advance(net, params, dmft.from_row(net, params, 0), 4000)
-
-    def plain(pair):
-        z, clock = pair
-        after = dmft.step(net, params, dmft.from_window(net, params, z, clock))
-        return dmft.window(after), after.clock
-
-    options = dict(steps=1024, exponents=2, reorthonormalize_every=4)
-    pair = (dmft.window(state), state.clock)
-    automatic = dynamics.lyapunov_spectrum(plain, pair, **options)
-    structured = dynamics.lyapunov_spectrum(dmft.system(net), state, params, **options)
-    # A settled orbit with a complex pair of multipliers: the pair's sum has converged,
-    # its members still turn into each other.
-    gap = structured.weighted - automatic.weighted
-    assert abs(gap.sum()) < 1e-7 and np.abs(gap).max() < 1e-5
-    assert structured.weighted[0] < -0.01
 
 
 @pytest.mark.slow

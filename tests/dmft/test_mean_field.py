@@ -191,10 +191,6 @@ def test_clock_has_the_period_of_the_context_only_when_it_acts():
     ("context", "n_patterns"),
     (
         (1, 1),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in ((1, 6), (3, 3), (8, 1))
-        ),
         (8, 6),
     ),
 )

@@ -55,10 +55,6 @@ GRIDS = {
     [
         "posteriors",
         "selection",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("saddles", "networks", "curves")
-        ),
     ],
 )
 def test_a_file_from_python_is_a_whole_one_of_its_kind(task, tmp_path, name):

@@ -94,16 +94,6 @@ def test_classes_that_were_never_seen_are_told_apart(found):
 
 
 @pytest.mark.slow
-def test_the_weights_that_are_kept_are_the_best_on_the_validation_tasks(trainer, found):
-    best = np.argmax(found.accuracy)
-    assert found.best_step == CHOICES.recorded[best]
-    _, again = trainer.start(KEY, found.weights)
-    for name in ("accuracy", "output_rms", "loss_validation"):
-        assert float(again[name]) == getattr(found, name)[best]
-    assert found.accuracy[best] > found.accuracy[0]
-
-
-@pytest.mark.slow
 def test_the_records_are_of_the_validation_classes(found):
     """Of tasks drawn here again; both parts have six drawings of a class."""
     patches, sizes = drawings(20, 2), {"n_classes": 20, "n_drawings": 6, "examples": 64}
@@ -114,6 +104,7 @@ def test_the_records_are_of_the_validation_classes(found):
         y.append(labels)
     f, y = np.concatenate(f).astype(float), np.concatenate(y)
     best = CHOICES.recorded.index(found.best_step)
+    assert best == np.argmax(found.accuracy) > 0
     assert found.accuracy[best] == (np.sign(f) == y).mean()
     # Sums of at most 64 terms in float32, and f itself to some 1e-6.
     for name, value in {
@@ -345,21 +336,6 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_bits(trainer, found, tmp_pa
         jax.tree.leaves(resumed), jax.tree.leaves(found), strict=True
     ):
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.slow  # a program of its own; outputs agree in the fast tests
-def test_mixed_precision_learns_as_well(found):
-    patches = ClassPatches(drawings(40, 1), drawings(20, 2), TOKENS)
-    choices = replace(CHOICES, precision="mixed")
-    trainer = StochasticTrainer(choices, patches, start(), jax.random.key(5))
-    mixed = trained(trainer, start())
-    assert not np.array_equal(mixed.loss, found.loss)
-    # Two networks that are as good as each other, on 256 tasks: four standard errors of
-    # a difference, which the answers to the same tasks only make smaller.
-    first, second = mixed.accuracy.max(), found.accuracy.max()
-    right = (first + second) / 2
-    assert abs(first - second) <= 4 * np.sqrt(2 * right * (1 - right) / 256)
-    assert all(w.dtype == jnp.float32 for w in jax.tree.leaves(mixed.weights))
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -11,7 +11,6 @@ from statmech_attn.batches import rng
 @pytest.mark.parametrize(
     "readout",
     (
-        *(pytest.param(r, marks=pytest.mark.slow) for r in ("first", "last")),
         "mean",
         2,
         -2,

@@ -92,24 +92,6 @@ def test_with_a_key_the_evidence_is_that_of_the_exact_law(problem, inputs):
     assert error < 0.05 and abs(difference) < 10 * error + 1e-3
 
 
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_the_evidence_prefers_the_temperature_of_the_labels(problem, inputs):
-    """Gibbs' inequality: on average over labels the true law has the highest ln p."""
-    values = []
-    for seed in range(30):
-        there = problem.at(Y=labels(inputs, seed)[:16])
-        row = []
-        for T in (0.3 / 4, 0.3, 0.3 * 4):
-            point = there.at(temperature=T)
-            row.append(float(point.corrections(point.solve()).log_evidence))
-        values.append(row)
-    values = np.array(values)
-    for other in (0, 2):
-        gain = values[:, 1] - values[:, other]
-        assert gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(len(gain))
-
-
 def test_what_cannot_be_chosen_from_is_refused(inputs):
     problem = bpkr.Problem(inputs[:16], np.ones(16), heads=(2,), **TRUE)
     ask = lambda Y, **grid: bpkr.model_selection(
@@ -121,7 +103,6 @@ def test_what_cannot_be_chosen_from_is_refused(inputs):
         ask(np.ones(14), temperatures=[0.0, 0.1])
 
 
-@pytest.mark.slow
 def test_a_grid_without_any_evidence_is_refused(problem, inputs):
     with pytest.raises(ValueError, match="widths of at least 2, .* the exact law"):
         bpkr.model_selection(

@@ -91,7 +91,6 @@ WITH_SKIPS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("off", WITH_SKIPS)
 def test_a_skip_connection_is_pruned_like_a_head(network, off):
     """Layer by layer; a pruned skip has b = 0, a layer without heads its skip alone."""
@@ -243,29 +242,6 @@ def test_impossible_requests_are_refused(network):
         pruning.cumulative_accuracy(parts, y, HEADS, [0, 1, 2, 3, 4, 4])
     with pytest.raises(ValueError, match="must be finite"):
         pruning.ascending([0.1, np.nan])
-
-
-@pytest.mark.slow
-def test_scores_of_the_exact_law_tend_to_those_of_the_saddle_point(network):
-    """At N = 1000 they differ by 1/N^2: eight chains, their scatter is the error.
-
-    Student's t of 7 degrees of freedom, six scores, false alarm at 1e-3.
-    """
-    x, heads, *_ = network
-    xi, Y = INPUTS(x, heads), jnp.asarray(np.random.default_rng(0).normal(size=40))
-    problem = bpkr.Problem(xi, Y, heads=HEADS, width=1000, temperature=0.1)
-    saddle = problem.solve()
-    drawn = problem.posterior(jax.random.key(0), draws=400, chains=8)
-    scored = lambda U: np.concatenate(bpkr.head_scores(U, HEADS))
-    chains = np.stack([scored(U) for U in drawn.U[0].mean(axis=1)])
-    error = chains.std(axis=0, ddof=1) / math.sqrt(8)
-    difference = chains.mean(axis=0) - scored(saddle)
-    free = np.arange(sum(HEADS)) != 3  # the only head of layer 2 always has score one
-    # A quotient of two sums of few terms: one, to the rounding of both.
-    assert abs(difference[~free]) < 1e-14 and error[~free] < 1e-14
-    z = np.abs(difference[free]) / error[free]
-    assert z.max() < stats.t.isf(1e-3 / 2 / 5, 7)
-    assert error.max() < 0.01
 
 
 def test_chance_counts_the_heads_with_a_drop_and_the_trainings_with_a_correlation():

@@ -40,7 +40,6 @@ def scores(problem):
     return bpkr.score(problem, jax.random.key(0), resamples=5)
 
 
-@pytest.mark.slow
 def test_scores_are_those_of_the_solution_and_errors_those_of_resamples(
     problem, scores
 ):
@@ -136,19 +135,6 @@ def test_the_error_of_examples_left_out_is_that_of_problems_without_them(
 
 
 @pytest.mark.slow
-def test_several_outputs_are_scored_at_once():
-    """The second head tells both labels; shapes are those of 24 examples, as rows."""
-    problem = drawn_problem(3, examples=400)
-    problem = two_outputs(problem, jnp.sign(problem.xi[:, 1, 2]))
-    scores = bpkr.score(problem, jax.random.key(0), resamples=3)
-    assert scores.score.argmax() == 2
-    assert (scores.stderr > 0).all() and scores.resampled.shape == (3, 3)
-    assert 0 < scores.error_left_out < scores.label_variance
-    dataset = scores.to_dataset()
-    assert dataset.U_1.shape == (6, 6)
-
-
-@pytest.mark.slow
 def test_one_example_has_no_error_and_labels_that_are_all_the_same_are_said(problem):
     with pytest.warns(UserWarning, match="all labels are the same"):
         alone = bpkr.score(problem.subset(jnp.array([3])), jax.random.key(0))
@@ -190,7 +176,7 @@ def interpolated(seed):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("drawn", (drawn_problem, two_layers, interpolated))
+@pytest.mark.parametrize("drawn", (drawn_problem, interpolated))
 def test_errors_are_no_smaller_than_the_scatter_of_independent_sets(drawn):
     """A jackknife is too large rather than too small (Efron and Stein 1981).
 

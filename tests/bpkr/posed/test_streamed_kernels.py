@@ -56,8 +56,6 @@ def of_values(f):
     (
         (2, 1),
         (None, 10**9),
-        pytest.param(None, 1, marks=pytest.mark.slow),
-        pytest.param(2, 10**9, marks=pytest.mark.slow),
     ),
 )
 def test_energy_and_slope_are_those_of_the_whole_kernel(outputs, slab, monkeypatch):

@@ -63,13 +63,9 @@ def test_one_path_is_the_deep_linear_network(u):
     assert abs(float(slope)) < 1e-14
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("outputs", (1, 2))
-def test_entropy_in_the_chart_is_that_in_the_order_parameters(
-    outputs, chart, factors_of
-):
-    U, U_a = random_order_parameters(0, HEADS, outputs)
-    problem = random_problem(1, outputs)
+def test_entropy_in_the_chart_is_that_in_the_order_parameters(chart, factors_of):
+    U, U_a = random_order_parameters(0, HEADS, 2)
+    problem = random_problem(1, 2)
     factors = factors_of(U, U_a, HEADS)
     again, again_a = order_parameters_of(factors, HEADS, (None,) * len(HEADS))
     for one, two in zip((*U, U_a), (*again, again_a)):
@@ -155,18 +151,17 @@ def test_kernels_by_slabs_of_features_are_those_of_all(features, outputs, monkey
     np.testing.assert_array_equal(own(U), own(U).T)
 
 
-@pytest.mark.parametrize("outputs", (pytest.param(1, marks=pytest.mark.slow), 2))
-def test_both_forms_of_the_kernel_give_the_same_numbers(outputs):
-    problem = random_problem(4, outputs)
+def test_both_forms_of_the_kernel_give_the_same_numbers():
+    problem = random_problem(4, 2)
     xi, y = problem.xi, problem.y
-    U, _ = random_order_parameters(5, HEADS, outputs)
+    U, _ = random_order_parameters(5, HEADS, 2)
     full, factors = (
         kernel_forms.path_kernels(problem.xi, problem.scale, form=form)
         for form in kernel_forms.FORMS
     )
     # By hand: index (example, output), U over (path, output).
     xi = np.asarray(xi)
-    by_output = np.asarray(U[0]).reshape(6, outputs, 6, outputs)
+    by_output = np.asarray(U[0]).reshape(6, 2, 6, 2)
     K = np.einsum("pia,akbl,qib->pkql", xi, by_output, xi) * 1.7 / (4 * 6)
     K = K.reshape(y.size, y.size)
     for operator in (full, factors):
@@ -175,23 +170,13 @@ def test_both_forms_of_the_kernel_give_the_same_numbers(outputs):
     A = jax.device_put(A + A.T)
     curvature = jax.jit(lambda operator: operator.curvature(A, y))
     one, two = map(np.asarray, (curvature(full), curvature(factors)))
-    assert one.shape == (3 * outputs * (6 * outputs + 1),) * 2
+    assert one.shape == (6 * 13,) * 2
     assert np.abs(one - two).max() < 1e-12 * np.abs(one).max()
 
 
-@pytest.mark.parametrize(
-    "form, outputs",
-    (
-        ("factors", 2),
-        pytest.param("kernels", 1, marks=pytest.mark.slow),
-        # The same numbers come from both forms: see the test above.
-        pytest.param("kernels", 2, marks=pytest.mark.slow),
-        pytest.param("factors", 1, marks=pytest.mark.slow),
-    ),
-)
-def test_the_newton_hessian_is_that_of_jax(form, outputs, chart, factors_of):
-    problem = random_problem(7, outputs, form=form)
-    U, U_a = random_order_parameters(8, HEADS, outputs)
+def test_the_newton_hessian_is_that_of_jax(chart, factors_of):
+    problem = random_problem(7, 2, form="factors")
+    U, U_a = random_order_parameters(8, HEADS, 2)
     point = chart(factors_of(U, U_a, HEADS))
     slope = jax.value_and_grad(lambda point: saddle.action_at(problem, point))
 
@@ -231,7 +216,6 @@ def test_the_form_follows_the_memory_at_hand():
         one.fitted(steps=2)
 
 
-@pytest.mark.slow
 def test_no_number_outside_the_cone():
     problem = random_problem(9)
     assert np.isnan(bpkr.energy(problem.operator.kernel(-jnp.eye(6)), 0.0, problem.y))

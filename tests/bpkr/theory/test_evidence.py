@@ -41,7 +41,7 @@ def by_prior_draws(problem, draws):
 
 @pytest.mark.statistical
 @pytest.mark.slow
-@pytest.mark.parametrize("number, width", ((0, 5), (1, 3), (2, (2, 1, 3))))
+@pytest.mark.parametrize("number, width", ((1, 3), (2, (2, 1, 3))))
 def test_evidence_is_the_mean_likelihood_of_networks_from_the_prior(
     data, number, width
 ):
@@ -57,7 +57,7 @@ def test_evidence_is_the_mean_likelihood_of_networks_from_the_prior(
     sample_key, bridge_key = jax.random.split(jax.random.key(number))
     draws = problem.posterior(sample_key, draws=400, chains=8)
     found = evidence(bridge_key, draws)
-    # Student's law of 7 degrees of freedom: 6 errors once in 1900, of three cases.
+    # Student's law of 7 degrees of freedom: 6 errors once in 1900, of two cases.
     assert abs(found.value - expected) < 6 * np.hypot(found.stderr, error)
     assert found.stderr < 0.05
 
@@ -92,19 +92,17 @@ def test_evidence_of_one_path_is_a_double_integral(number, N):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("N", (10, 1000))
-def test_evidence_of_the_four_paths_is_laplaces_with_its_next_order(chains, N):
-    problem = Problem(*chains[:2], heads=(2, 2), width=N, temperature=0.01)
+def test_evidence_of_the_four_paths_is_laplaces_with_its_next_order(chains):
+    problem = Problem(*chains[:2], heads=(2, 2), width=10, temperature=0.01)
     saddle = problem.solve()
     laplace = float(problem.corrections(saddle).log_evidence)
     term = float(problem.evidence_correction(saddle))
-    draws = problem.posterior(jax.random.key(N), draws=1000, chains=8)
-    found = evidence(jax.random.key(N + 1), draws)
+    draws = problem.posterior(jax.random.key(10), draws=1000, chains=8)
+    found = evidence(jax.random.key(11), draws)
     # What is left is of order 1/N^2, as the square of the term is.
     assert abs(found.value - laplace - term) < 6 * found.stderr + term**2
 
 
-@pytest.mark.slow
 def test_bad_input_is_refused(data):
     law = Problem(*data, heads=(2, 2), width=5, temperature=0.3).law()
     z = rng.normal(jax.random.key(0), (2, 10, law.dimension))

@@ -118,26 +118,6 @@ def test_blocks_of_a_layer_stand_out_of_u_by_their_strength():
     assert np.isnan(bpkr.block_structure(jnp.ones((3, 3)), (3, 1))).all()
 
 
-@pytest.mark.slow
-def test_average_over_wide_random_networks_has_the_variance_of_the_prior(data):
-    """Without labels the variance is K(x, x): compared with drawn networks."""
-    xi, _, test = data
-    draws, N = 4000, 64
-    keys = jax.random.split(jax.random.key(5), draws)
-
-    def f(key):
-        weights = bpkr.draw_weights(key, n_inputs=6, heads=HEADS, width=N)
-        return bpkr.forward_paths(weights, test)
-
-    drawn = jax.jit(jax.vmap(f))(keys)
-    hot = posed(xi, jnp.zeros(7), temperature=1e12)
-    expected = hot.gaussian_process().predict(test).variance
-    found = (drawn**2).mean(axis=0)
-    # f is a product of four Gaussian layers; errors from the scatter of f^2 itself.
-    error = (drawn**2).std(axis=0) / np.sqrt(draws)
-    assert (np.abs(found - expected) < 4 * error).all()
-
-
 def test_silenced_paths_do_not_act(data):
     """The network of the others alone is the same but for its prefactor."""
     xi, y, test = data

@@ -57,7 +57,7 @@ def test_the_prior_of_a_diagonal_entry_is_normalised(k):
 
 @pytest.mark.statistical
 @pytest.mark.slow
-@pytest.mark.parametrize("width", (5, 3, (2, 1, 3)))
+@pytest.mark.parametrize("width", (3, (2, 1, 3)))
 def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
     """Also where U is singular: weights drawn from the prior, weighted by labels."""
     variances = (1.0, 0.5, 2.0, 1.5)
@@ -67,7 +67,7 @@ def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
     found = problem.posterior(jax.random.key(2), draws=600, warmup=300)
     mean = found.U[0].mean(axis=(0, 1))
     error = jnp.sqrt(variance + found.U[0].var(axis=(0, 1)) / found.n_eff)
-    # Ten entries in each of three cases: 4.5 errors are exceeded once in 5000 times.
+    # Ten entries in each of two cases: 4.5 errors are exceeded once in 7000 times.
     assert (np.abs(mean - expected) < 4.5 * error).all()
     assert float(found.r_hat.max()) < 1.05
 
@@ -96,22 +96,6 @@ def test_many_paths_are_sampled_in_short_trees_without_a_learned_covariance():
     assert (np.abs(mean - expected) < 4.5 * error).all()
 
 
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_the_law_agrees_with_the_saddle_point_at_large_width(data):
-    """At fixed P the mean is off the saddle by 1/N^2, which `corrections` tells."""
-    problem = posed(data, 150, 0.1)
-    saddle = problem.solve()
-    shift = problem.corrections(saddle).U[0] - saddle.U[0]
-    draws = problem.posterior(jax.random.key(3), draws=600)
-    found = draws.summary[0]
-    # What the correction leaves out is smaller than it by another 1/N.
-    allowed = 4.5 * found.stderr + 2 * np.abs(shift)
-    assert (np.abs(found.mean - saddle.U[0]) < allowed).all()
-    assert (np.abs(found.mean - np.eye(4)) > 3 * allowed).any()
-
-
-@pytest.mark.slow
 def test_ranks_are_limited_by_the_width(data):
     posterior = posed(data, 3, 0.1).law()
     z = rng.normal(jax.random.key(4), (posterior.dimension,))
@@ -122,17 +106,16 @@ def test_ranks_are_limited_by_the_width(data):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("width", (pytest.param(6, marks=pytest.mark.slow), 3))
-def test_ranks_of_networks_from_the_prior_are_uniform(data, width):
+def test_ranks_of_networks_from_the_prior_are_uniform(data):
     """Simulation-based calibration: truth drawn from the prior, labels from it."""
     xi, _ = data
     repeats, kept, T = 96, 15, 0.2
-    blank = posed((xi[:2], jnp.zeros(2)), width, T)
+    blank = posed((xi[:2], jnp.zeros(2)), 3, T)
 
     def rank(key):
         weight_key, noise_key, sample_key = jax.random.split(key, 3)
         weights = bpkr.draw_weights(
-            weight_key, n_inputs=xi.shape[1], heads=(2, 2), width=width
+            weight_key, n_inputs=xi.shape[1], heads=(2, 2), width=3
         )
         f = bpkr.forward_paths(weights, xi)
         y = f[:2] + np.sqrt(T) * rng.normal(noise_key, (2,))
@@ -148,7 +131,7 @@ def test_ranks_of_networks_from_the_prior_are_uniform(data, width):
     ranks = np.stack([rank(k) for k in jax.random.split(jax.random.key(6), repeats)])
     counts = np.stack([np.bincount(r // 2, minlength=8) for r in ranks.T])
     statistic = ((counts - repeats / 8) ** 2).sum(axis=1) / (repeats / 8)
-    # Six tests of eight bins: each below 1e-4 under the null.
+    # Three tests of eight bins: each below 1e-4 under the null.
     assert (stats.chi2.sf(statistic, 7) > 1e-4).all()
 
 

@@ -138,26 +138,6 @@ def test_noise_loses_positivity_by_no_more_than_quadrature(independent):
         assert bool(lost.positive) is positive
 
 
-@pytest.mark.slow
-def test_parameters_are_batched_by_vmap(independent, segments):
-    problem, result = independent
-    start = np.asarray(segments.output)[0]
-    of = lambda alpha: extensive.closed(
-        extensive.loaded_network(
-            segments,
-            problem.ensemble,
-            alpha=alpha,
-            beta=problem.beta,
-            gamma=problem.gamma,
-            epsilon=problem.epsilon,
-        ),
-        start,
-        steps=5,
-    )
-    batch = eqx.filter_jit(jax.vmap(of))(np.array([0.1, 0.3]))
-    assert np.allclose(batch.value.C[1], result.value.C, atol=1e-14)
-
-
 def test_a_result_reads_as_text_and_as_a_data_set(independent):
     _, result = independent
     assert "attention weights" in repr(result)

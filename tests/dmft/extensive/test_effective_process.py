@@ -136,21 +136,6 @@ def test_responses_from_the_noise_are_those_of_the_score(net, histories):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_deterministic_trajectories_agree_with_the_closed_recursion(net):
-    """Where the response does not return, G included."""
-    ensemble = extensive.correlated(oq=0.3, vk=0.4, qk=0.5)
-    problem = extensive.loaded_network(
-        net, ensemble, alpha=0.2, beta=np.inf, gamma=5.0, epsilon=0.1
-    )
-    start = net.output[0]
-    found = extensive.sampled(
-        problem, start, steps=3, key=KEY, population=POPULATION, error=5e-3
-    )
-    assert_agrees(found, extensive.closed(problem, start, steps=3))
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
 def test_deterministic_trajectories_agree_with_sums_over_histories(net, histories):
     """With self-interaction, G included."""
     problem = extensive.loaded_network(
@@ -165,30 +150,3 @@ def test_deterministic_trajectories_agree_with_sums_over_histories(net, historie
         error=5e-3,
     )
     assert_agrees(found, histories.summed(problem, net.output[0], steps=3))
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_deterministic_spins_are_the_limit_of_low_temperatures(net):
-    """With self-interaction; errors of order T^2 are far below those of sampling."""
-    given = {"alpha": 0.2, "gamma": 5.0, "epsilon": 0.1}
-    start, settings = net.output[0], {"steps": 3, "population": POPULATION}
-    cold, warm = (
-        extensive.sampled(
-            extensive.loaded_network(net, PARTLY, beta=beta, **given),
-            start,
-            key=jax.random.fold_in(KEY, i),
-            error=5e-3,
-            **settings,
-        )
-        for i, beta in enumerate((np.inf, 100.0))
-    )
-    for name in ("m_o_se", "A", "weights", "C", "S"):
-        (x, s), (y, r) = (
-            (getattr(part.value, name), getattr(part.error, name))
-            for part in (cold, warm)
-        )
-        error = np.hypot(s, r)
-        varies = error > 1e-9
-        z = np.abs(x - y)[varies] / error[varies]
-        assert z.max() < statistics.threshold(z.size, cold.trajectories // POPULATION)

@@ -209,22 +209,6 @@ def test_diffusion_is_half_the_variance_that_is_given(kind):
 
 
 @pytest.mark.slow
-def test_noise_that_is_given_is_that_of_the_spins():
-    """Those at rest have the variance 1 / N; four times it doubles mean squares."""
-    model = littles_network(-1)
-    own, given, wide = (
-        dmft.critical_fluctuations(*model, *noise)
-        for noise in ((), (np.eye(1),), (4 * np.eye(1),))
-    )
-    assert given.diffusion == pytest.approx(own.diffusion, rel=1e-9)
-    assert wide.diffusion == pytest.approx(4 * own.diffusion, rel=1e-9)
-    law = [x.mean_square(1.0, 10**6) for x in (own, wide)]  # (D / a N)^(1/2)
-    assert law[1] == pytest.approx(2 * law[0], rel=1e-6)
-    with pytest.raises(ValueError, match="noise"):
-        dmft.critical_fluctuations(*model, np.eye(2))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("control", [-1.0, 0.0, 1.0])
 def test_littles_model_has_its_exact_law(sign, control):

@@ -65,46 +65,6 @@ def test_std_is_the_diagonal_of_the_covariance(joint):
 
 
 @pytest.mark.slow
-def test_a_batch_is_its_points():
-    _, _, band = noise([[0.5, 1.3], [0.9, 2.0]], 20)
-    _, _, alone = noise(2.0, 20)
-    assert band.std.A.shape == (20, 3, 2, 2)
-    np.testing.assert_allclose(band.std.m_q[:, :, 1, 1], alone.std.m_q, rtol=1e-10)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", ["token", "checkpoint"])
-@pytest.mark.parametrize(
-    ("n_spins", "gamma", "beta"),
-    [
-        (60_000, 1.0, [0.5, 1.27]),  # logits spread by gamma N^-1/2 = 0.004
-        (6 * 10**9, FILE.gamma, [0.5, 1.255]),  # 0.0016
-    ],
-)
-def test_spread_over_runs_is_the_linear_noise(start, n_spins, gamma, beta):
-    runs, steps = 2000, 8
-    params, state, band = noise(beta, steps, gamma=gamma, start=start)
-    result = simulate(
-        NET,
-        FILE.patterns,
-        params,
-        state,
-        n_spins=n_spins,
-        runs=runs,
-        steps=steps,
-        key=jax.random.key(11),
-        stored=0,
-    )
-    allowed = threshold(5 * steps * 3 * 2) / np.sqrt(2 * runs)
-    for name in NAMES:
-        predicted = np.asarray(getattr(band.std, name)) / np.sqrt(n_spins)
-        # Relative corrections are of order (logit spread)^2 < 0.001 here.
-        assert np.abs(getattr(result.spread, name) / predicted - 1).max() < allowed, (
-            name
-        )
-
-
-@pytest.mark.slow
 def test_covariance_over_runs_is_the_linear_noise():
     runs, steps, n_spins = 4000, 6, 6 * 10**9
     params, state, band = noise(1.27, steps, covariance=True)

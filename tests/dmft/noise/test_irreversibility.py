@@ -63,13 +63,10 @@ def of_tokens(net, params, state, means):
     return jax.lax.scan(turn, (state, empty_window(net, state)), means)[1]
 
 
-@pytest.mark.parametrize(
-    "seed", [1, *(pytest.param(s, marks=pytest.mark.slow) for s in (2, 3))]
-)
 @pytest.mark.parametrize("context", [1, 2, 3])
-def test_rates_of_sampled_tokens_are_logarithms_of_probabilities(seed, context):
-    net, params = random_network(seed, context=context)
-    rng = np.random.default_rng(seed)
+def test_rates_of_sampled_tokens_are_logarithms_of_probabilities(context):
+    net, params = random_network(1, context=context)
+    rng = np.random.default_rng(1)
     means = rng.choice([-1.0, 1.0], (12, net.n_classes))
     start = dmft.from_row(net, params, 0)
     rates = of_tokens(net, params, start, means)[2 * context :]
@@ -84,7 +81,6 @@ def test_rates_of_sampled_tokens_are_logarithms_of_probabilities(seed, context):
     [
         (1, 1, 3),
         (2, 2, 2),
-        *(pytest.param(s, 2, 3, marks=pytest.mark.slow) for s in (2, 3)),
     ],
 )
 def test_the_integral_fluctuation_theorem_holds(seed, context, n_sites):
@@ -159,25 +155,6 @@ def test_the_published_network_has_the_rates_of_another_program():
     errors = np.array([5e-9, 1e-6, 0.0032, 0.0012])
     z = (rate.mean - expected) / np.hypot(errors, rate.stderr)
     assert (abs(z) < 3.5).all(), z
-
-
-@pytest.mark.slow
-def test_an_orbit_that_is_its_own_reversal_produces_nothing():
-    """Fixed points and cycles of two tokens, and any orbit of one symmetric slot."""
-    file = dmft.load("poclopez-pe2")
-    net = dmft.network(file.patterns, context=file.context)
-    params = dmft.parameters(0.5, file.gamma, 0.0)
-    start = dmft.from_checkpoint(net, params, file)
-    still = dmft.entropy_production(net, params, start, steps=160, transient=5000)
-    assert abs(still.mean) < 1e-15
-    signs = scipy.linalg.hadamard(4).astype(float)
-    patterns = dmft.site_classes([signs, -signs, signs, signs])
-    net, params = dmft.network(patterns, context=1), dmft.parameters(1.5, 2.0, 0.0)
-    start = dmft.from_row(net, params, 0)
-    turning = dmft.entropy_production(net, params, start, steps=160, transient=500)
-    state = dmft.advance(net, params, start, 500)
-    assert abs(state.newest - dmft.step(net, params, state).newest).max() > 1
-    assert abs(turning.mean) < 1e-15
 
 
 def in_turn(period):
@@ -294,10 +271,9 @@ def test_trajectories_have_the_rate_of_every_token():
     assert (expected > 1e-6).all()
 
 
-@pytest.mark.parametrize("redrawn", [pytest.param(None, marks=pytest.mark.slow), 0.5])
-def test_the_rate_of_a_token_does_not_depend_on_where_reading_begins(redrawn):
+def test_the_rate_of_a_token_does_not_depend_on_where_reading_begins():
     """The first token after a state was copied from those of the state, too."""
-    net, params = random_network(2, redrawn=redrawn)
+    net, params = random_network(2, redrawn=0.5)
     state = dmft.from_random(net, params, jax.random.key(0))
     later = dmft.advance(net, params, state, 3)
     rates, others = (irreversibility.rates(net, params, x, 9) for x in (state, later))

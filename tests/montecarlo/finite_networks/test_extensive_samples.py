@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from statmech_attn import comparison, dmft, montecarlo
+from statmech_attn import dmft, montecarlo
 from statmech_attn.dmft import extensive
 from statmech_attn.scan import in_memory
 from statmech_attn.scan.chunks.work import Chunk
@@ -68,22 +68,6 @@ def test_a_sample_is_that_of_its_plan():
     plan = montecarlo.extensive_plan(problem, PATTERNS, [1.0], n_spins=50, steps=3)
     C = rows(spins(), 2, 3)["C_samples"][0]
     assert np.allclose(C, plan.sample(key).C, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_spins_and_theory_of_one_network_can_be_compared(sampled):
-    """Both computed from Python: same network, ensemble, start and parameters."""
-    theory = extensive.OrderParameters(
-        NET,
-        extensive.cycle(),
-        extensive.SolvedRecall(steps=3),
-        alpha=0.1,
-        beta=[4.0, 2.0],
-        gamma=2.0,
-    )
-    compared = comparison.compare(theory.compute(), sampled)
-    assert compared.largest_z.sizes == {"observable": 5, "n_spins": 2, "beta": 2}
-    assert compared.attrs["start"] == "overlap 1 with pattern 1"
 
 
 def test_bad_input_is_refused_in_one_line():

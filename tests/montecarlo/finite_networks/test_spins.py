@@ -89,7 +89,6 @@ def test_class_sums_are_binomial():
         assert abs(up.var() / law.var() - 1) < allowed * error
 
 
-@pytest.mark.slow
 def test_a_saturated_class_and_a_class_at_zero_field():
     lanes = jax.jit(address)(KEY, np.arange(4))
     fields = np.array([[400.0], [-400.0]]) * np.ones(4)

@@ -39,20 +39,6 @@ def test_capacity_of_a_sequence():
     assert (dataset.capacity_error < 1e-8).all()
 
 
-@pytest.mark.slow
-def test_capacity_of_moving_recall():
-    recall = in_memory(capacity(moving=True))
-    assert recall.capacity.item() == pytest.approx(0.26906, abs=1e-5)
-    assert 0 < recall.noise_multiplier.item() < 1
-
-
-@pytest.mark.slow
-def test_capacity_of_a_hopfield_network_at_rest():
-    """From 0.1 on; of D. J. Amit, H. Gutfreund and H. Sompolinsky 0.138."""
-    hopfield = capacity(ensemble=extensive.identical(), at_rest=True, begin=0.1)
-    assert in_memory(hopfield).capacity.item() == pytest.approx(0.13791, abs=1e-5)
-
-
 def test_the_context_is_that_of_the_network_when_omitted():
     assert capacity(contexts=None).axes["context"] == [2]
 
