@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr.posed import most_paths
 
 
 TOKENS = 32
@@ -49,7 +50,7 @@ def main() -> None:
             f"{solution.reason}: {int(solution.iterations)} steps, "
             f"gradient {float(solution.gradient_norm):.1e}"
         )
-    most = bpkr.most_paths(P, N_0)
+    most = most_paths(P, N_0)
     print(f"{H * H} paths; a saddle point of {most} fits in 4 GiB")
 
 

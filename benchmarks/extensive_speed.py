@@ -19,6 +19,7 @@ import numpy as np
 import statmech_attn
 from statmech_attn import dmft, montecarlo
 from statmech_attn.dmft import extensive
+from statmech_attn.dmft.extensive.effective_process import POPULATION
 
 
 ONE = dmft.site_classes(np.ones((4, 1, 1)))
@@ -55,7 +56,7 @@ def sampled() -> None:
     problem = posed(2, extensive.identical(), 0.1)
     given = {"steps": 50, "key": jax.random.key(0), "error": 1e-9}
     run = lambda: extensive.sampled(problem, [1.0], most=8, **given).value.C
-    scale = 2**20 / (8 * extensive.POPULATION)
+    scale = 2**20 / (8 * POPULATION)
     cpu, wall = (scale * x for x in seconds(run, repeats=1))
     print(f"sampling, 50 steps, 2^20 trajectories: {cpu:.0f} s, wall {wall:.0f} s")
 

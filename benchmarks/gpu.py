@@ -26,6 +26,7 @@ from saddle import random_problem
 
 from statmech_attn import batches, dmft, montecarlo
 from statmech_attn.dmft import extensive
+from statmech_attn.dmft.extensive.effective_process import POPULATION
 from statmech_attn.dynamics.diagrams import Plan, run, Scan
 from statmech_attn.dynamics.exponents import frames, lyapunov
 
@@ -217,7 +218,7 @@ def of_extensive() -> Iterator[Row]:
         problem = posed(2, extensive.identical(), 0.1)
         given = {"steps": 20, "key": jax.random.key(0), "error": 1e-9, "most": most}
         call = lambda: extensive.sampled(problem, [1.0], **given).value.C
-        return most * extensive.POPULATION / seconds(call)
+        return most * POPULATION / seconds(call)
 
     for n_spins in (10_000, 30_000):
         cores = on_cores(lambda n=n_spins: of_spins(n))
@@ -225,7 +226,7 @@ def of_extensive() -> Iterator[Row]:
         yield Row(f"tokens, N = {n_spins}", 1, gpu, cores, memory_gpu=memory())
     cores = on_cores(lambda: of_trajectories(8))
     gpu = of_trajectories(8)
-    yield Row("trajectories", 8 * extensive.POPULATION, gpu, cores, memory_gpu=memory())
+    yield Row("trajectories", 8 * POPULATION, gpu, cores, memory_gpu=memory())
 
 
 # Learning

@@ -32,6 +32,7 @@ from statmech_attn.batches import (
     run_all,
     workers,
 )
+from statmech_attn.bpkr.posed import inverse_cholesky
 from statmech_attn.dynamics.diagrams.stages.lanes import Points
 from statmech_attn.dynamics.exponents import frames, lyapunov
 from statmech_attn.montecarlo import simulate
@@ -317,7 +318,7 @@ def kernel_matrix(problem):
 
 
 def inverted(problem) -> Run:
-    return repeated(bpkr.inverse_cholesky, kernel_matrix(problem))
+    return repeated(inverse_cholesky, kernel_matrix(problem))
 
 
 def curved(problem) -> Run:

@@ -17,7 +17,8 @@ import numpy as np
 
 import statmech_attn
 from statmech_attn import bpkr
-from statmech_attn.montecarlo import sample_weights, weight_space
+from statmech_attn.montecarlo import weight_space
+from statmech_attn.montecarlo.posterior_samples.weight_sampling import sample_weights
 from statmech_attn.reporting import Silent
 from statmech_attn.statistics import summary
 

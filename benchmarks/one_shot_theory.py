@@ -16,12 +16,12 @@ import numpy as np
 from attended import timed
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import saddle_points
+from statmech_attn.bpkr.grids import saddle_points
 from statmech_attn.bpkr.grids.points import alignment_and_scores
 from statmech_attn.studies.one_shot import examples
 from statmech_attn.studies.one_shot.examples import Drawn
 from statmech_attn.tasks.one_shot import Examples, Setting
-from statmech_attn.training import initial
+from statmech_attn.training.transformer import initial
 
 
 WIDTHS = [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]

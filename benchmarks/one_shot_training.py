@@ -57,8 +57,9 @@ def timed(
     """Seconds of compilation and of a step, tasks of a step, and its operations."""
     from statmech_attn.studies.one_shot.tables import ONE_SHOT_PRESETS
     from statmech_attn.tasks import one_shot
-    from statmech_attn.training import initial, Minibatches
+    from statmech_attn.training import Minibatches
     from statmech_attn.training.stochastic import StochasticTrainer
+    from statmech_attn.training.transformer import initial
 
     preset = ONE_SHOT_PRESETS[size]
     setting = one_shot.Setting(channels=preset["task"]["channels"])

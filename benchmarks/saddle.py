@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import energy
 from statmech_attn.bpkr.posed import kernel_forms
+from statmech_attn.bpkr.theory.action import energy
 from statmech_attn.tasks import hidden_markov
 
 

@@ -48,11 +48,12 @@ def four_paths():
 
 def gradients() -> None:
     from statmech_attn import bpkr
+    from statmech_attn.bpkr.attention.attention import attention_matrix
     from statmech_attn.montecarlo import weight_space
 
     setting, x, problem, *_ = four_paths()
     attention = tuple(
-        jnp.stack([bpkr.attention_matrix(x, head) for head in layer])
+        jnp.stack([attention_matrix(x, head) for head in layer])
         for layer in setting.heads
     )
     print("gradient        N  weights  contracted us  by layers us  with attention us")
@@ -96,7 +97,10 @@ def through_layers(weights, x, attention):
 
 
 def effective_samples() -> None:
-    from statmech_attn.montecarlo import sample_weights, weight_space
+    from statmech_attn.montecarlo import weight_space
+    from statmech_attn.montecarlo.posterior_samples.weight_sampling import (
+        sample_weights,
+    )
     from statmech_attn.statistics import summary
 
     _, _, problem, xi_test, y_test = four_paths()
@@ -148,8 +152,11 @@ def exact_rate(sample) -> float:
 
 def langevin_bias() -> None:
     from statmech_attn.bpkr import Problem
-    from statmech_attn.montecarlo import sample_weights, weight_space
+    from statmech_attn.montecarlo import weight_space
     from statmech_attn.montecarlo.posterior_samples.langevin import stiffness
+    from statmech_attn.montecarlo.posterior_samples.weight_sampling import (
+        sample_weights,
+    )
     from statmech_attn.reporting import Silent
     from statmech_attn.statistics import summary
 

@@ -4,7 +4,7 @@ A package says once where its contents come from, in a form that type checkers r
 
     if TYPE_CHECKING:
         from statmech_attn.bpkr.problem import Problem as Problem
-        from statmech_attn.bpkr.posed.checked_arrays import check_test as check_test
+        from statmech_attn.bpkr.heads.scores import score as score
 
     lazy.attach(__name__)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Float, PyTree
 
-from statmech_attn import bpkr, dmft, dynamics, montecarlo, statistics, training
+from statmech_attn import bpkr, dmft, dynamics, statistics
 from statmech_attn.arguments import as_annotated, checks
 from statmech_attn.dynamics import continuation
 from statmech_attn.options import Count, Gaps, Interval, Means, Numbers
@@ -26,7 +26,6 @@ from tests.arguments import offers
 
 MODULES = (  # on faces, of which users call functions
     "dynamics.timeseries",
-    "bpkr.attention_weights",
     "bpkr.pruning",
     "tasks.arrays",
     "tasks.hidden_markov",
@@ -147,13 +146,10 @@ def test_a_state_of_a_network_of_another_size_is_refused(network):
     [
         (lambda: statistics.share_error(50, 100), "share must be at most 1"),
         (lambda: statistics.share_error(0.5, -100), "n must be at least 1"),
-        (lambda: montecarlo.layout(3, "x", 100), "method must be 'collapsed' or"),
         (
             lambda: hidden_markov.draw(jax.random.key(0), Task(), examples=4.0),
             "examples must be a whole number",
         ),
-        (lambda: bpkr.most_paths(10, 3, 1, float("inf")), "memory_limit must be"),
-        (lambda: training.outputs(None, None, precision="mixd"), "transformer must"),
         (lambda: continuation.find_cycle(problem(), [0.6], 2.5, settings={}), "sett"),
         (lambda: problem(period=1.9), "period must be a whole number"),
         (lambda: problem(parameters=None), "parameters must be a dictionary"),
@@ -265,8 +261,8 @@ def test_a_checked_function_is_the_function_in_all_other_respects():
     assert inspect.signature(step) == inspect.signature(plain)
     assert step.__doc__ == plain.__doc__ and step.__module__ == plain.__module__
     assert callable(dmft.trajectory.lower)  # of what is compiled
-    with pytest.raises(TypeError, match="multiple values for argument 'net'"):
-        dmft.network_digest(1, net=2)
+    with pytest.raises(TypeError, match="multiple values for argument 'network'"):
+        dmft.clock_period(1, network=2)
 
 
 def test_a_section_may_be_a_function_of_the_state_alone():

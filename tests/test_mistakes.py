@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import statmech_attn
 from statmech_attn import bpkr, dmft, dynamics, plotting
-from statmech_attn.bpkr import attention_weights
+from statmech_attn.bpkr.attention import attention_weights
 from statmech_attn.bpkr.grids import training_sets
 from statmech_attn.cli import app
 from statmech_attn.dynamics.continuation import Problem
@@ -143,7 +143,7 @@ MISTAKES = {
         "Y must have shape (2,) or (2, K)",
     ),
     "no temperature": (
-        lambda: bpkr.check_temperature(None),
+        lambda: problem(temperature=None),
         "temperature must be an array of real numbers; got None",
     ),
     "scores of a matrix without heads": (

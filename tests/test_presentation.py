@@ -286,7 +286,6 @@ def test_every_result_of_a_system_or_network_knows_it():
     own = {  # what the result holds itself
         "cascade": "its parameter is an axis, as are its special points",
         "capacity": "the load is what is found",
-        "moving_capacity": "the load is what is found",
         "critical_fluctuations": "the special point is what it is of",
         "diagram": "its parameter is an axis, as are its special points",
     }

@@ -1,6 +1,7 @@
 """Bayesian learning in deep multi-head attention: kernels of attention paths.
 
 Theory of Tiberi, Mignacco, Irie and Sompolinsky (NeurIPS 2024); docs/theory/bpkr.md.
+What only other packages take is offered by the rooms.
 """
 
 from typing import TYPE_CHECKING
@@ -9,47 +10,30 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.bpkr.attention import attention_weights as attention_weights
     from statmech_attn.bpkr.attention.attention import (
         attended as attended,
-        attention_matrix as attention_matrix,
         attention_of as attention_of,
         attentioned_inputs as attentioned_inputs,
-        head_names as head_names,
-        Heads as Heads,
         heads_from_products as heads_from_products,
         heads_from_queries as heads_from_queries,
         path_names as path_names,
     )
     from statmech_attn.bpkr.attention.attention_weights import (
-        Attention as Attention,
         attention_arrays as attention_arrays,
     )
     from statmech_attn.bpkr.attention.networks import (
         draw_weights as draw_weights,
-        effective_weights as effective_weights,
         forward as forward,
         forward_paths as forward_paths,
         order_parameters as order_parameters,
         Weights as Weights,
     )
-    from statmech_attn.bpkr.grids import (
-        estimates as estimates,
-        learning_curves as learning_curves,
-        points as points,
-        pruned_networks as pruned_networks,
-        saddle_points as saddle_points,
-    )
-    from statmech_attn.bpkr.grids.examples import (
-        Attended as Attended,
-        LearningTask as LearningTask,
-        VALIDATION as VALIDATION,
-    )
+    from statmech_attn.bpkr.grids.examples import LearningTask as LearningTask
     from statmech_attn.bpkr.grids.learning_curves import (
         learning_curve as learning_curve,
         LearningCurves as LearningCurves,
     )
-    from statmech_attn.bpkr.grids.points import Grid as Grid, TaskPoints as TaskPoints
+    from statmech_attn.bpkr.grids.points import Grid as Grid
     from statmech_attn.bpkr.grids.pruned_networks import (
         prune_networks as prune_networks,
     )
@@ -58,54 +42,20 @@ if TYPE_CHECKING:
         model_selection as model_selection,
     )
     from statmech_attn.bpkr.heads import pruning as pruning
-    from statmech_attn.bpkr.heads.ablation import (
-        ablate as ablate,
-        Ablation as Ablation,
-    )
-    from statmech_attn.bpkr.heads.score_agreement import (
-        ScoreAgreement as ScoreAgreement,
-    )
-    from statmech_attn.bpkr.heads.scores import (
-        HeadScores as HeadScores,
-        score as score,
-    )
-    from statmech_attn.bpkr.posed import (
-        prior as prior,
-        quantities as quantities,
-    )
+    from statmech_attn.bpkr.heads.ablation import ablate as ablate
+    from statmech_attn.bpkr.heads.scores import score as score
+    from statmech_attn.bpkr.posed import prior as prior
     from statmech_attn.bpkr.posed.activations import (
         activation_kernels as activation_kernels,
         Kernels as Kernels,
     )
-    from statmech_attn.bpkr.posed.checked_arrays import check_test as check_test
-    from statmech_attn.bpkr.posed.kernel_forms import (
-        MEMORY_LIMIT as MEMORY_LIMIT,
-        most_paths as most_paths,
-    )
-    from statmech_attn.bpkr.posed.kernels import (
-        cross_kernel as cross_kernel,
-    )
-    from statmech_attn.bpkr.posed.linear_algebra import (
-        inverse_cholesky as inverse_cholesky,
-    )
-    from statmech_attn.bpkr.posed.newton import (
-        NewtonSolver as NewtonSolver,
-    )
-    from statmech_attn.bpkr.posed.prior import (
-        check_temperature as check_temperature,
-        head_counts as head_counts,
-    )
+    from statmech_attn.bpkr.posed.newton import NewtonSolver as NewtonSolver
+    from statmech_attn.bpkr.posed.prior import head_counts as head_counts
     from statmech_attn.bpkr.problem import Problem as Problem
     from statmech_attn.bpkr.theory.action import (
-        energy as energy,
         gaussian_process_limit as gaussian_process_limit,
     )
-    from statmech_attn.bpkr.theory.corrections import Corrected as Corrected
-    from statmech_attn.bpkr.theory.evidence import (
-        Evidence as Evidence,
-        evidence as evidence,
-    )
-    from statmech_attn.bpkr.theory.minima import Minima as Minima
+    from statmech_attn.bpkr.theory.evidence import evidence as evidence
     from statmech_attn.bpkr.theory.predictor import (
         accuracy as accuracy,
         block_structure as block_structure,
@@ -118,4 +68,4 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.theory.solution import Solution as Solution
 
 
-lazy.attach(__name__, modules=["attention_weights", "pruning"])
+lazy.attach(__name__, modules=["pruning"])

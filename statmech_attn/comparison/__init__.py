@@ -6,6 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
+    from statmech_attn.comparison.agreement import VERDICTS as VERDICTS
     from statmech_attn.comparison.dispatch import compare as compare
     from statmech_attn.comparison.irreversibility import (
         compare_entropy_production as compare_entropy_production,
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from statmech_attn.comparison.trajectories import (
         least_spins as least_spins,
         SPREAD_LIMIT as SPREAD_LIMIT,
-        VERDICTS as VERDICTS,
     )
 
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from statmech_attn.comparison.trajectories import AGREED, TELLS, VERDICTS
+from statmech_attn.comparison import agreement
+from statmech_attn.comparison.agreement import AGREED, TELLS, VERDICTS
 from statmech_attn.dmft import extensive
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import (
@@ -28,6 +29,7 @@ from statmech_attn.statistics import (
 
 DRAWS = 4000  # of the noise, for the power
 PARAMETERS = extensive.points.SCANNED
+SMALLEST = agreement.ROWS.variable("smallest_error")
 VARIABLES = Variables(
     Variable(
         "pooled_z", "summed",
@@ -43,38 +45,24 @@ VARIABLES = Variables(
     ),
     Variable("relative_error_stderr", "summed parameter", "its standard error", "1",
              "s(ε)", group="summed"),
-    Variable(
-        "smallest_error", "summed parameter",
-        "smallest relative error that would be found with probability 0.9", "1", "ε*",
-        group="summed", note="inf where none would",
-    ),
+    SMALLEST.over("summed parameter", group="summed"),
     Variable("relative_error_all", "summed parameter",
              "the same of all points together", "1", "ε", group="summed"),
     Variable("relative_error_all_stderr", "summed parameter", "its standard error", "1",
              "s(ε)", group="summed"),
-    Variable(
-        "smallest_error_all", "summed parameter",
-        "smallest relative error that would be found at all points together with "
-        "probability 0.9", "1", "ε*", group="summed", note="inf where none would",
-    ),
+    SMALLEST.over("summed parameter", group="summed", name="smallest_error_all",
+                  long_name="the same of all points together"),
     Variable("pooled_z_threshold", "summed", "pooled_z that chance allows", "1",
              "z_max", group="summed"),
     Variable("rms_z_threshold", "summed", "rms_z that chance allows", "1", "z_max",
              group="summed"),
-    Variable(
-        "relative_error_threshold", "summed",
-        "standard errors of relative_error that chance allows", "1", "z_max",
-        group="summed",
-    ),
-    Variable(
-        "relative_error_all_threshold", "summed",
-        "standard errors of relative_error_all that chance allows", "1", "z_max",
-        group="summed",
-    ),
+    Variable("relative_error_threshold", "summed", "the same of relative_error, of one "
+             "point", "1", "z_max", group="summed"),
+    Variable("relative_error_all_threshold", "summed", "the same of all points",
+             "1", "z_max", group="summed"),
     Variable("summed", "summed", "what is summed: overlaps, attention and weights, or "
              "one observable", "1", "X", group="summed"),
-    Variable("parameter", "parameter", "parameter of the theory", "1", "p",
-             group="summed"),
+    agreement.rows("parameter", "parameter", group="summed"),
 )  # fmt: skip
 
 

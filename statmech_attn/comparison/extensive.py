@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from statmech_attn.comparison import detectable_errors
-from statmech_attn.comparison.trajectories import require_same, VERDICTS
+from statmech_attn.comparison import agreement, detectable_errors
+from statmech_attn.comparison.trajectories import require_same
 from statmech_attn.dmft import extensive
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import (
@@ -45,64 +45,19 @@ SAME = ("network", "ensemble", "start", "context")
 GROUP = "overlaps"  # name of what is summed over these; others are summed alone
 SPREAD = 0.1  # of overlaps, which lie in [-1, 1]
 ROUNDED_SPREAD = 1e-9  # spread of what does not vary, as it is rounded
-_POINT = "observable"
 VARIABLES = Variables(
-    Variable(
-        "largest_z",
-        "n_spins observable",
-        "largest difference in standard errors",
-        "1",
-        "max|z|",
-        group="",
-    ),
-    Variable(
-        "largest_limit_z",
-        _POINT,
-        "largest difference in standard errors, extrapolated to infinite N",
-        "1",
-        "max|z(b_0)|",
-    ),
-    Variable(
-        "rms_difference",
-        "n_spins observable",
-        "root mean square of simulation minus theory",
-        "1",
-        "Δ",
-        group="",
-    ),
-    Variable(
-        "rms_spread",
-        "n_spins observable",
-        "root mean square of the sample-to-sample spread",
-        "1",
-        "σ",
-        group="",
-    ),
-    Variable(
-        "spread_slope", _POINT, "exponent of the spread in N", "1", "d ln σ/d ln N"
-    ),
-    Variable(
-        "spread_slope_stderr", _POINT, "its standard error", "1", "s(d ln σ/d ln N)"
-    ),
-    Variable("bias_slope", _POINT, "exponent of the bias in N", "1", "d ln Δ/d ln N"),
-    Variable(
-        "bias_slope_stderr", _POINT, "its standard error", "1", "s(d ln Δ/d ln N)"
-    ),
-    Variable("comparisons", "", "numbers that are compared", "1", "K"),
-    Variable("threshold", "", "|z| that chance allows", "1", "z_max"),
+    agreement.rows("largest_z", "n_spins observable"),
+    Variable("rms_difference", "n_spins observable",
+             "root mean square of simulation minus theory", "1", "Δ", group=""),
+    Variable("rms_spread", "n_spins observable",
+             "root mean square of the sample-to-sample spread", "1", "σ", group=""),
+    agreement.rows("largest_limit_z spread_slope bias_slope", "observable"),
+    agreement.rows("comparisons threshold limit_threshold verdict", group=""),
     detectable_errors.VARIABLES,
-    Variable(
-        "limit_threshold",
-        "",
-        "|z| that chance allows after extrapolation",
-        "1",
-        "z_max",
-    ),
-    Variable("verdict", "", "verdict", "1", "verdict", flags=VERDICTS, group=""),
     Variable("observable", "observable", "what is compared", "1", "X"),
-    Variable("n_spins", "n_spins", "number of spins", "1", "N"),
+    agreement.ROWS.variable("n_spins"),
     extensive.points.LOADED,
-)
+)  # fmt: skip
 
 
 def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
@@ -127,10 +82,8 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     dataset = detectable_errors.judged(
         dataset, _deviations(theory, simulation, over, steps)
     )
-    for name in dataset.variables:
-        dataset[name].attrs = VARIABLES.attributes(str(name))
     attributes = {key: simulation.attrs[key] for key in (*SAME, "samples", "runs")}
-    return dataset.assign_attrs(kind="comparison", **attributes)
+    return agreement.labelled(dataset, VARIABLES, **attributes)
 
 
 def _matched(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
@@ -317,21 +270,17 @@ def _judged(dataset: xr.Dataset, samples: int) -> xr.Dataset:
     if several:
         wrong = (dataset.largest_limit_z > limit_allowed).any("observable")
         off = abs(dataset.spread_slope + 0.5) / dataset.spread_slope_stderr
-        slow = (off > threshold(max(int(off.notnull().sum()), 1))).any("observable")
-    words = [
-        (dataset.comparisons.sum("observable") == 0, "nothing_compared"),
-        (wrong, "differs"),
-        (slow, "spread_differs"),
-        (~exceeds, "agrees"),
-    ]
-    otherwise = VERDICTS.index("bias_only" if several else "one_n_cannot_tell")
-    verdict = np.select(
-        [np.asarray(holds) for holds, _ in words],
-        [VERDICTS.index(word) for _, word in words],
-        otherwise,
-    )
+        slow = (off > agreement.allowed(off)).any("observable")
+    reasons = {
+        "nothing_compared": dataset.comparisons.sum("observable") == 0,
+        "differs": wrong,
+        "spread_differs": slow,
+        "agrees": ~exceeds,
+    }
+    otherwise = "bias_only" if several else "one_n_cannot_tell"
+    verdict = agreement.verdict(reasons, otherwise)
     return dataset.assign(
-        verdict=(dataset.comparisons.isel(observable=0).dims, verdict.astype(np.int8)),
+        verdict=(dataset.comparisons.isel(observable=0).dims, verdict),
         comparisons=dataset.comparisons.sum("observable"),
         threshold=allowed,
         limit_threshold=limit_allowed,

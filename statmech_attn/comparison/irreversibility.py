@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from statmech_attn.comparison import agreement
 from statmech_attn.dmft import ENTROPY_UNIT, EntropyProduction, PRODUCTION
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import Simulation, stationary
@@ -20,34 +21,20 @@ from statmech_attn.statistics import (
     in_standard_errors,
     limit_difference,
     standard_error,
-    threshold,
 )
 
 
-VERDICTS = (
-    "agrees",
-    "bias_only",
-    "differs",
-    "one_n_cannot_tell",
-    "nothing_compared",
-)
+VERDICTS = agreement.VERDICTS[:5]
 ERROR = "_stderr"
 DIFFERENCES = Variables(
     Variable("difference", "n_spins", "spins less map", ENTROPY_UNIT, "Δσ", ERROR),
     Variable("z", "n_spins", "spins less map in standard errors", "1", "z(σ)"),
     Variable("limit", "", "difference at infinite N", ENTROPY_UNIT, "Δσ_∞", ERROR),
     Variable("limit_z", "", "the same in standard errors", "1", "z(Δσ_∞)"),
-    Variable(
-        "bias_slope", "", "exponent of the bias in N", "1", "d ln Δσ/d ln N", ERROR
-    ),
-    Variable("verdict", "", "verdict on map and spins", "1", "verdict", flags=VERDICTS),
-    Variable("threshold", "", "standard errors that chance allows, any N", "1", "z*"),
-    Variable("limit_threshold", "", "the same at infinite N", "1", "z*_∞"),
+    agreement.rows("bias_slope threshold limit_threshold"),
+    agreement.rows("verdict", flags=VERDICTS),
 )
-LABELLED = Variables(
-    DIFFERENCES,
-    Variable("n_spins", "n_spins", "number of spins", "1", "N"),
-)
+LABELLED = Variables(DIFFERENCES, agreement.ROWS.variable("n_spins"))
 
 
 def compare_entropy_production(
@@ -122,16 +109,13 @@ def rate_differences(
     columns = (x[:, :, None] for x in (flat(difference), flat(sampled), used))
     shared = map_error.reshape(1, -1, 1)
     slope = bias_slope(n_spins, *columns, axes=(2,), shared=shared)
-    bound = lambda z: threshold(max(int(np.isfinite(z).sum()), 1), samples)
-    allowed, limit_allowed = bound(z), bound(limit_z)
+    allowed, limit_allowed = (agreement.allowed(x, samples) for x in (z, limit_z))
     reasons = {
         "nothing_compared": np.isnan(z).any(0),
         "differs": (abs(limit_z) > limit_allowed) & (sizes > 1),
         "agrees": (abs(z) <= allowed).all(0),
         "one_n_cannot_tell": np.isnan(limit_z) | (sizes == 1),
     }
-    codes = [VERDICTS.index(word) for word in reasons]
-    verdict = np.select([*reasons.values()], codes, VERDICTS.index("bias_only"))
     of_sizes = ("n_spins", *dims)
     return {
         "difference": (of_sizes, difference),
@@ -142,7 +126,7 @@ def rate_differences(
         "limit_z": (dims, limit_z),
         "bias_slope": (dims, slope.value.reshape(rate.shape)),
         "bias_slope_stderr": (dims, slope.stderr.reshape(rate.shape)),
-        "verdict": (dims, verdict.astype(np.int8)),
+        "verdict": (dims, agreement.verdict(reasons, "bias_only")),
         "threshold": ((), allowed),
         "limit_threshold": ((), limit_allowed),
     }

@@ -32,8 +32,10 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from statmech_attn.bpkr import estimates, quantities
-from statmech_attn.comparison.trajectories import TELLS
+from statmech_attn.bpkr.grids import estimates
+from statmech_attn.bpkr.posed import quantities
+from statmech_attn.comparison import agreement
+from statmech_attn.comparison.agreement import TELLS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import threshold, visible_alone
 
@@ -67,35 +69,21 @@ VARIABLES = Variables(
     quantities.order_parameters(_POINT, "_stderr _z", "l > 1", group=None),
     *(row.over(f"{_POINT} test", "_stderr _z") for row in quantities.PREDICTOR),
     quantities.ACCURACY.over(_POINT, "_stderr _z", group=""),
-    Variable(
-        "largest_z", _POINT, "largest difference from the reference, standard errors",
-        "1", "max|z|", group="",
-    ),
-    Variable(
-        "smallest_error", "quantity " + _POINT,
-        "smallest relative error of a quantity that would be found with probability "
-        "0.9", "1", "ε*", note="inf where none would",
-    ),
+    agreement.rows("largest_z", _POINT),
+    agreement.rows("smallest_error", f"quantity {_POINT}"),
     Variable("quantity", "quantity", "what is compared", "1", "q"),
-    Variable(
-        "smallest_parameter_error", "parameter " + _POINT,
-        "smallest relative error of a parameter that would be found with probability "
-        "0.9", "1", "ε*", note="inf where none would; with derivatives of the theory",
+    agreement.rows(
+        "smallest_error", f"parameter {_POINT}", name="smallest_parameter_error",
+        note=f"{agreement.INF}; with derivatives of the theory",
     ),
-    Variable("parameter", "parameter", "parameter of the posterior", "1", "p"),
-    Variable("comparisons", _POINT, "number of comparisons", "1", "n"),
-    Variable(
-        "verdict", _POINT, "verdict on the estimate", "1", "verdict", group="",
-        flags=VERDICTS,
-    ),
+    agreement.rows("parameter", "parameter"),
+    agreement.rows("comparisons", _POINT),
+    agreement.rows("verdict", _POINT, flags=VERDICTS),
     _U_1.ended("_rms").over(_POINT, "_stderr", group=""),
     _U_1.ended("_rms_slope").over(
         "estimate temperature", "_stderr", group=""
     ),
-    Variable(
-        "threshold", "", "difference in standard errors that chance allows", "1", "z*",
-        group="",
-    ),
+    agreement.rows("threshold"),
     Variable("estimate", "estimate", "what the numbers were estimated by", "1",
              "estimate"),
     quantities.WIDTH,
@@ -139,12 +127,8 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
     dataset = _judge(dataset, judged, reference, _mixing(files))
     dataset = _seen(dataset, judged, combined, reference, files["saddle"])
     dataset = dataset.assign(_distances(dataset, reference))
-    dataset.attrs = {"kind": "comparison", "reference": reference} | {
-        key: theory.attrs[key] for key in SAME
-    }
-    for name in dataset.variables:
-        dataset[name].attrs = VARIABLES.attributes(str(name))
-    return dataset
+    attributes = {key: theory.attrs[key] for key in SAME}
+    return agreement.labelled(dataset, VARIABLES, reference=reference, **attributes)
 
 
 def sampled_by(posterior: xr.Dataset) -> str:
@@ -260,15 +244,19 @@ def _judge(dataset, names, reference, mixing) -> xr.Dataset:
     poor = (mixing.r_hat > R_HAT) | (mixing.n_eff < N_EFF)
     poor |= mixing.r_hat.isnull() & mixing.n_eff.notnull()
     poor |= poor.sel(estimate=reference).drop_vars("estimate")
-    verdict = xr.where(largest <= allowed, VERDICTS.index("agrees"), 1)
-    verdict = verdict.where(~poor, VERDICTS.index("not_mixed"))
-    verdict = verdict.where(number > 0, VERDICTS.index("nothing_compared"))
-    verdict = verdict.where(~is_reference, VERDICTS.index("reference"))
+    reasons = {
+        "reference": is_reference,
+        "nothing_compared": number == 0,
+        "not_mixed": poor,
+        "agrees": largest <= allowed,
+    }
+    broadcast = xr.broadcast(*reasons.values())
+    reasons = {k: x.transpose(*point) for k, x in zip(reasons, broadcast, strict=True)}
     return dataset.assign(
         largest_z=largest,
         comparisons=number,
         threshold=allowed,
-        verdict=verdict.transpose(*point).astype(np.int8),
+        verdict=(point, agreement.verdict(reasons, "differs", VERDICTS)),
     )
 
 

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from statmech_attn.comparison import irreversibility
+from statmech_attn.comparison import agreement, irreversibility
+from statmech_attn.comparison.agreement import AGREED, TELLS, VERDICTS
 from statmech_attn.dmft import (
     OBSERVABLE_LABELS,
     OBSERVABLES,
@@ -47,7 +48,6 @@ from statmech_attn.statistics import (
     spread_ratio,
     spread_slope,
     standard_error,
-    threshold,
     visible_alone,
 )
 
@@ -55,9 +55,6 @@ from statmech_attn.statistics import (
 SCORE = "score_noise_std"
 SPREAD_LIMIT = 0.1  # of overlaps, which lie in [-1, 1]
 BLOCKS = 20  # of the theory's time average
-VERDICTS = (*irreversibility.VERDICTS, "spread_differs", "cannot_tell")
-AGREED = ("agrees", "bias_only")  # said only where something would have been seen
-TELLS = 0.1  # such as an error of this part of a parameter
 SLOPE = 1e-7  # below, differences of doubles are no derivative
 PARAMETERS = ("beta", "gamma", "epsilon")
 ROUNDING = 1e-15  # of an overlap, in doubles
@@ -95,12 +92,8 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     dataset = xr.Dataset(result).assign_coords(n_spins=simulation.n_spins)
     dataset = _judge(dataset, _observables(theory), runs)
     dataset = _told(dataset, theory)
-    dataset.attrs = {"kind": "comparison", "runs": runs} | {
-        key: simulation.attrs[key] for key in (*SAME, "method")
-    }
-    for name in dataset.variables:
-        dataset[name].attrs = VARIABLES.attributes(str(name))
-    return dataset
+    attributes = {key: simulation.attrs[key] for key in (*SAME, "method")}
+    return agreement.labelled(dataset, VARIABLES, runs=runs, **attributes)
 
 
 def _observables(theory) -> list[str]:
@@ -313,37 +306,24 @@ def _judge(dataset, names, runs) -> xr.Dataset:
     over = ["pattern", "time"]
     join = lambda kind: xr.concat([dataset[f"{x}_{kind}"] for x in names], "observable")
     z, sizes = join("z").where(dataset.linear), join("limit_sizes")
-    allowed = threshold(max(int(z.notnull().sum()), 1), runs)
+    allowed = agreement.allowed(z, runs)
     limit_z = xr.apply_ufunc(in_standard_errors, join("limit"), join("limit_stderr"))
     limit_z = limit_z.where(sizes > 1)
-    limit_allowed = threshold(max(int(limit_z.notnull().sum()), 1), runs)
+    limit_allowed = agreement.allowed(limit_z, runs)
     of_step = lambda x: x.any(["observable", "pattern"])
     exceeds = of_step((abs(z) > allowed).any("n_spins"))
     alone = dataset.linear.sum("n_spins") == 1
     judged = dataset.linear.any("n_spins") & ~(alone & (exceeds & alone).any("time"))
     any_of = lambda x: x.any("time").values
     slope_z = _spread_slopes(dataset, names)
-    slope_allowed = threshold(max(int(slope_z.notnull().sum()), 1))
-    verdict = np.select(
-        [
-            ~dataset.linear.any(["n_spins", "time"]).values,
-            any_of(of_step(abs(limit_z) > limit_allowed)),
-            (abs(slope_z) > slope_allowed).any("observable").values,
-            ~any_of(judged),
-            ~any_of(exceeds & judged),
-        ],
-        [
-            VERDICTS.index(x)
-            for x in (
-                "nothing_compared",
-                "differs",
-                "spread_differs",
-                "one_n_cannot_tell",
-                "agrees",
-            )
-        ],
-        VERDICTS.index("bias_only"),
-    )
+    slope_allowed = agreement.allowed(slope_z)
+    reasons = {
+        "nothing_compared": ~dataset.linear.any(["n_spins", "time"]),
+        "differs": any_of(of_step(abs(limit_z) > limit_allowed)),
+        "spread_differs": (abs(slope_z) > slope_allowed).any("observable"),
+        "one_n_cannot_tell": ~any_of(judged),
+        "agrees": ~any_of(exceeds & judged),
+    }
     return dataset.assign(
         threshold=allowed,
         limit_threshold=limit_allowed,
@@ -353,7 +333,7 @@ def _judge(dataset, names, runs) -> xr.Dataset:
         largest_slope_z=abs(slope_z).max("observable"),
         comparisons=z.notnull().sum(["observable", *over]),
         judged=judged,
-        verdict=("beta", verdict.astype(np.int8)),
+        verdict=("beta", agreement.verdict(reasons, "bias_only")),
     )
 
 
@@ -480,47 +460,19 @@ VARIABLES = Variables(
         "score_spread", "n_spins beta time",
         "largest linear-noise spread of an attention score", "1", r"\sigma_s",
     ),
-    Variable(
-        "largest_z", "n_spins beta",
-        "largest difference in standard errors, linear regime", "1", r"\max|z|",
-        group="",
-    ),
-    Variable(
-        "largest_limit_z", "beta", "largest extrapolated difference in standard errors",
-        "1", r"\max|z_\infty|",
-    ),
+    agreement.rows("largest_z", "n_spins beta"),
+    agreement.rows("largest_limit_z", "beta"),
     Variable(
         "largest_slope_z", "beta",
         "largest deviation of an exponent of the spread from -1/2, in standard errors",
         "1", r"\max|z_s|",
     ),
-    Variable(
-        "comparisons", "n_spins beta", "number of comparisons", "1", "n", group="",
-    ),
-    Variable(
-        "verdict", "beta", "verdict on theory and simulation", "1", "verdict", group="",
-        flags=VERDICTS,
-    ),
-    Variable(
-        "threshold", "", "difference in standard errors that chance allows, any N", "1",
-        "z^*", group="",
-    ),
-    Variable(
-        "limit_threshold", "", "the same for extrapolated differences", "1",
-        "z^*_\\infty",
-    ),
-    Variable(
-        "slope_threshold", "", "the same for exponents of the spread", "1", "z^*_s",
-        group="",
-    ),
-    Variable(
-        "smallest_error", "beta parameter",
-        "smallest relative error of a parameter that a single mean would show with "
-        "probability 0.9", "1", "ε*", group="derivatives", note="inf where none would",
-    ),
-    Variable("parameter", "parameter", "parameter of the theory", "1", "p",
-             group="derivatives"),
-    Variable("n_spins", "n_spins", "number of spins", "1", "N"),
+    agreement.rows("comparisons", "n_spins beta", group=""),
+    agreement.rows("verdict", "beta"),
+    agreement.rows("threshold limit_threshold slope_threshold"),
+    agreement.rows("smallest_error", "beta parameter", group="derivatives"),
+    agreement.rows("parameter", "parameter", group="derivatives"),
+    agreement.ROWS.variable("n_spins"),
     Variable("beta", "beta", "inverse temperature", "1", r"\beta"),
     Variable("gamma", "", "inverse temperature of attention", "1", r"\gamma"),
     Variable("epsilon", "", "weight of the positional part", "1", r"\epsilon"),

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         history as history,
     )
     from statmech_attn.dmft.correlations import (
-        Correlations as Correlations,
         correlations as correlations,
         even_correlations as even_correlations,
         from_correlations as from_correlations,
@@ -48,13 +47,10 @@ if TYPE_CHECKING:
         Network as Network,
         network as network,
         network_attributes as network_attributes,
-        network_digest as network_digest,
-        next_means as next_means,
         PARAMETERS as PARAMETERS,
         Parameters as Parameters,
         parameters as parameters,
         State as State,
-        token as token,
         token_overlaps as token_overlaps,
         window as window,
     )
@@ -64,7 +60,6 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dmft.noise.fluctuations import (
         linear_noise as linear_noise,
-        NoiseBand as NoiseBand,
         predictability_horizon as predictability_horizon,
         SCORE_LIMIT as SCORE_LIMIT,
     )
@@ -101,7 +96,6 @@ if TYPE_CHECKING:
     from statmech_attn.dmft.stroboscopic_map import (
         strobe as strobe,
         strobe_point as strobe_point,
-        StroboscopicMap as StroboscopicMap,
     )
     from statmech_attn.dmft.system import system as system
     from statmech_attn.dmft.tangent import TangentMap as TangentMap

@@ -159,7 +159,7 @@ def receive(
         >>> net = dmft.network(file.patterns, context=file.context)
         >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
         >>> state = dmft.from_checkpoint(net, params, file)
-        >>> overlaps = dmft.token(net, params, state.newest, state.clock)
+        >>> overlaps = dmft.token_overlaps(net, params, net.output[1], 0)
         >>> receive(net, params, state, overlaps).newest.shape
         (3,)
     """
@@ -215,7 +215,7 @@ def observation(
         >>> net = dmft.network(file.patterns, context=file.context)
         >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
         >>> state = dmft.from_checkpoint(net, params, file)
-        >>> overlaps = dmft.token(net, params, state.newest, state.clock)
+        >>> overlaps = dmft.token_overlaps(net, params, net.output[1], 0)
         >>> after = receive(net, params, state, overlaps)
         >>> observation(net, params, state, overlaps, after).m_o_se.shape
         (3,)

@@ -211,17 +211,7 @@ def network(patterns: Patterns, *, context: Count) -> Network:
 
 
 def network_digest(net: Network) -> str:
-    """SHA-256 of a network's patterns and context, for the attribute `network`.
-
-    Args:
-        net: a network.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
-        >>> len(network_digest(net))
-        64
-    """
+    """SHA-256 of a network's patterns and context, for the attribute `network`."""
     digest = hashlib.sha256(str(net.context).encode())
     for array in (net.weighted, net.output, net.positional):
         array = np.ascontiguousarray(np.asarray(array, "<f8")) + 0.0
@@ -371,21 +361,6 @@ def token(
 
     $m^{\alpha,SE}_a = \sum_c w_c W^\alpha_{a,c} \tanh(\beta \sum_b W^o_{b,c} A_b)$,
     mixed with the positional overlap by epsilon.
-
-    Args:
-        net: the network, as `network` builds it.
-        params: control parameters of any batch shape, as `parameters` makes them.
-        attention: attention vector A that draws the token.
-        clock: position of the token.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> file = dmft.load("poclopez-pe2")
-        >>> net = dmft.network(file.patterns, context=file.context)
-        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
-        >>> state = dmft.from_checkpoint(net, params, file)
-        >>> token(net, params, state.newest, state.clock).shape
-        (4, 3)
     """
     return token_overlaps(net, params, drawn_means(net, params, attention), clock)
 
@@ -407,23 +382,6 @@ def next_means(
 
     $\langle x_{t+1} \rangle_c = (1 - \Delta) \langle x_t \rangle_c + \Delta
     \tanh h_c$ (docs/theory/dmft.md, 7).
-
-    Args:
-        net: the network, as `network` builds it.
-        params: control parameters of any batch shape, as `parameters` makes them.
-        attention: attention vector A that draws the token.
-        before: class means of the token before; without use where all spins move.
-
-    Raises:
-        ValueError: spins are copied, and there are none.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
-        >>> params = dmft.parameters(0.0, 127.0, 0.02, redrawn=0.25)
-        >>> state = dmft.from_row(net, params, 0)
-        >>> next_means(net, params, state.newest, state.means).tolist()
-        [-0.75, 0.75, 0.75]
     """
     fresh = drawn_means(net, params, attention)
     if params.redrawn is None:

@@ -10,11 +10,6 @@ if TYPE_CHECKING:
         networks as networks,
         one_shot_networks as one_shot_networks,
     )
-    from statmech_attn.training.descent import (
-        State as State,
-        Trained as Trained,
-        Trainer as Trainer,
-    )
     from statmech_attn.training.one_shot_networks import (
         OneShotNetworks as OneShotNetworks,
     )
@@ -23,17 +18,12 @@ if TYPE_CHECKING:
         Minibatches as Minibatches,
     )
     from statmech_attn.training.results import (
-        CONVERGED as CONVERGED,
         DIVERGED as DIVERGED,
         RESULTS as RESULTS,
-        RUNNING as RUNNING,
         VANISHED as VANISHED,
     )
     from statmech_attn.training.transformer import (
         attention_heads as attention_heads,
-        initial as initial,
-        outputs as outputs,
-        Precision as Precision,
         Transformer as Transformer,
         value_weights as value_weights,
     )

@@ -92,27 +92,7 @@ class Trained(NamedTuple):
 
 
 class Trainer:
-    """A compiled gradient descent, for weights and problems of one shape.
-
-    Args:
-        terms: data and prior term of a problem (a pytree of arrays) at given weights.
-        problem, weights: examples.
-
-    Raises:
-        ValueError: choices that make no sense, or optax is not installed.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> from statmech_attn.training import RESULTS
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> terms = lambda y, z: (((z - y) ** 2).sum() / 2, (z @ z) / 2)
-        >>> descent = Descent(learning_rate=0.1, steps=200, block=50, optimiser="gd")
-        >>> y = jnp.array([2.0, 4.0])
-        >>> trainer = Trainer(terms, descent, y, jnp.zeros(2))
-        >>> trained = trainer.run(y, jnp.zeros(2), BlockMemory(warmup=0))
-        >>> RESULTS[trained.result], trained.weights.round(6).tolist()
-        ('converged', [1.0, 2.0])
-    """
+    """A compiled gradient descent, for weights and problems of one shape."""
 
     def __init__(self, terms: Terms, descent: Descent, problem: Any, weights: Any):
         self.descent, self._terms = descent, terms

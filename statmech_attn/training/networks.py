@@ -10,7 +10,9 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import LearningTask, quantities, TaskPoints
+from statmech_attn.bpkr import LearningTask
+from statmech_attn.bpkr.grids import TaskPoints
+from statmech_attn.bpkr.posed import quantities
 from statmech_attn.labels import cf_words, Variable, Variables
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.scan import Arrays, lacking, Pilot, Tick
@@ -93,7 +95,7 @@ class TrainedNetworks(TaskPoints):
 
     Args:
         key: random key of JAX.
-        task, grid, variances: as in `bpkr.TaskPoints`.
+        task, grid, variances: as in `bpkr.SaddlePoints`.
         descent: steps and rate of gradient descent.
         restarts: trainings from initial weights of their own, at every point.
 

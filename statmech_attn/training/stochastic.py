@@ -108,10 +108,7 @@ class Learnt(NamedTuple):
 
 
 class StochasticTrainer:
-    """A compiled descent on minibatches, for weights of one shape.
-
-    `weights` are an example; `validation_key` draws the validation tasks.
-    """
+    """A compiled descent on minibatches, for weights of one shape."""
 
     def __init__(
         self,

@@ -33,6 +33,7 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
+from statmech_attn.bpkr.attention import Heads
 from statmech_attn.options import Count, Positive
 
 
@@ -129,26 +130,7 @@ def initial(
 ) -> Transformer:
     r"""Weights before training, uniform on $\pm$ gain / sqrt(fan in), in float32.
 
-    Args:
-        key: random key of JAX.
-        n_inputs: number of features.
-        heads: heads per layer (H_1, ..., H_L).
-        width: N, of all layers.
-        key_size: G.
-        gain: 1 is the published start; sqrt(3) has the variances of the prior.
-
-    Returns:
-        `Transformer` with the weights of every layer.
-
-    Raises:
-        ValueError: a size below one, or a gain that is not finite and > 0.
-
-    Example:
-        >>> import jax
-        >>> sizes = dict(n_inputs=8, heads=(2, 3), width=4, key_size=5)
-        >>> network = initial(jax.random.key(0), **sizes)
-        >>> [layer.shape for layer in network.V], network.keys[1].dtype
-        ([(2, 4, 4), (3, 4, 4)], dtype('float32'))
+    A gain of 1 is the published start; sqrt(3) has the variances of the prior.
     """
     heads = bpkr.head_counts(heads)
 
@@ -175,18 +157,8 @@ def outputs(
 ) -> Float[Array, " B"]:
     """f(x), in the precision of the weights.
 
-    Args:
-        transformer: all weights of the network.
-        x: examples.
-        precision: "mixed" rounds the factors of products over tokens to bfloat16; sums,
-            softmax and effective weights are those of "single".
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> import jax
-        >>> sizes = dict(n_inputs=8, heads=(2, 2), width=4, key_size=5)
-        >>> outputs(initial(jax.random.key(0), **sizes), jnp.ones((6, 8, 3))).shape
-        (6,)
+    "mixed" rounds the factors of products over tokens to bfloat16; sums, softmax and
+    effective weights are those of "single".
     """
     kind = transformer.a.dtype
     u = jnp.swapaxes(jnp.asarray(x, kind), 1, 2)
@@ -228,7 +200,7 @@ def answers(
         return jnp.einsum("btr,btr->b", along, readout + network.readout[:, n:].T)
 
 
-def attention_heads(transformer: Transformer) -> bpkr.Heads:
+def attention_heads(transformer: Transformer) -> Heads:
     """Attention heads of a network as the theory takes them, in float64.
 
     Args:

@@ -8,6 +8,7 @@ import xarray as xr
 from statmech_attn import comparison, dmft, montecarlo
 from statmech_attn.comparison.irreversibility import rate_differences, VERDICTS
 from statmech_attn.dmft.noise.irreversibility import rates
+from statmech_attn.montecarlo.finite_networks.dataset import monte_carlo_dataset
 
 
 def spins(net, patterns, params, start, n_spins, steps, transient, key=0, **how):
@@ -116,7 +117,7 @@ def few():
 
 def test_a_data_set_is_compared_as_its_simulations(few):
     theory, sampled = few
-    dataset = montecarlo.monte_carlo_dataset(sampled, [1.2, 1.4])
+    dataset = monte_carlo_dataset(sampled, [1.2, 1.4])
     xr.testing.assert_identical(
         comparison.compare_entropy_production(theory, dataset),
         comparison.compare_entropy_production(theory, sampled),
@@ -213,7 +214,7 @@ def test_simulations_without_rates_are_refused(few):
     theory, sampled = few
     averages = sampled[0].averages._replace(entropy_production=None)
     without = [sampled[0]._replace(averages=averages)]
-    for given in (without, montecarlo.monte_carlo_dataset(without, [1.2, 1.4])):
+    for given in (without, monte_carlo_dataset(without, [1.2, 1.4])):
         with pytest.raises(ValueError, match="run with entropy_production"):
             comparison.compare_entropy_production(theory, given)
 

@@ -26,7 +26,8 @@ from statmech_attn.montecarlo.finite_networks import (
     run_blocks,
 )
 from statmech_attn.montecarlo.posterior_samples import weight_sampling
-from statmech_attn.training import Descent, Trainer
+from statmech_attn.training import Descent
+from statmech_attn.training.descent import Trainer
 
 
 KEY = jax.random.key(0)

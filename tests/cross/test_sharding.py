@@ -28,6 +28,7 @@ from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.finite_networks import run_blocks, simulation
 from statmech_attn.montecarlo.posterior_samples import weight_sampling
 from statmech_attn.training import Descent, Trainer
+from statmech_attn.montecarlo.finite_networks.collapsed import class_counts
 
 LANES = 32  # a whole vector of 8 on each device
 file, net = network()
@@ -165,7 +166,7 @@ def compared(job, counts):
 def stretch():
     "The program of a simulation, and how many devices share what it carries."
     params = dmft.parameters(np.linspace(0.5, 1.6, 8), file.gamma, file.epsilon)
-    counts = montecarlo.class_counts(file.patterns, 300)
+    counts = class_counts(file.patterns, 300)
     rows = run_blocks.rows_per_call(3, "spins", 300, blocks=8)
     simulator = run_blocks.Simulator(
         net, counts, "spins", steps=5, transient=0, size=3, rows=rows

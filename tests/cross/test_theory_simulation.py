@@ -7,9 +7,10 @@ import xarray as xr
 
 from statmech_attn import dmft
 from statmech_attn.comparison import compare, VERDICTS
-from statmech_attn.dmft import network_digest
+from statmech_attn.dmft.network import network_digest
 from statmech_attn.dmft.noise.fluctuations import linear_noise, OBSERVABLES
-from statmech_attn.montecarlo import monte_carlo_dataset, simulate
+from statmech_attn.montecarlo import simulate
+from statmech_attn.montecarlo.finite_networks.dataset import monte_carlo_dataset
 from statmech_attn.storage.schema import validate
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from statmech_attn import storage
 from statmech_attn.tasks.one_shot import Setting
-from statmech_attn.training import initial, Transformer
+from statmech_attn.training import Transformer
 from statmech_attn.training.one_shot_networks import named, VARIABLES
+from statmech_attn.training.transformer import initial
 
 
 SIZES = {"heads": [2, 2], "width": 6, "key_size": 5}

@@ -10,7 +10,8 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from statmech_attn import batches, bpkr, storage, studies, training
+from statmech_attn import batches, bpkr, storage, studies
+from statmech_attn.training.results import RUNNING
 
 
 KEPT = pathlib.Path(__file__).resolve().parents[2] / "paper_figs" / "results"
@@ -44,7 +45,7 @@ def theories(variant, trained) -> list[xr.Dataset]:
 
 def test_every_trained_network_tells_unseen_characters_apart(trained):
     """Four binomial errors of each of twelve networks: by chance once in 2600 times."""
-    assert (trained.training_result == training.RUNNING).all()
+    assert (trained.training_result == RUNNING).all()
     found = trained.sel(test_set=MAIN)
     assert (found.accuracy_sets - 0.5 > 4 * found.accuracy_sets_stderr).all()
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr.attention.attention import attention_matrix
 from statmech_attn.tasks import hidden_markov
 from statmech_attn.tasks.hidden_markov import Task
 
@@ -48,7 +49,7 @@ def test_the_good_head_attends_the_previous_token_in_the_same_state_else_bos():
     key = jax.random.key(3)
     x, y = hidden_markov.draw(key, setting, examples=40)
     hidden = hidden_markov.hidden_states(jax.random.split(key)[0], setting, y)
-    omega = bpkr.attention_matrix(x, hidden_markov.previous_token_head(setting))
+    omega = attention_matrix(x, hidden_markov.previous_token_head(setting))
     attended = np.argmax(np.asarray(omega), axis=1)[:, 2:]
     hidden = np.asarray(hidden)
     same = hidden[:, 1:] == hidden[:, :-1]
@@ -62,7 +63,7 @@ def test_uniform_and_silenced_heads_attend_all_tokens_alike():
     x, _ = hidden_markov.draw(jax.random.key(4), Task(), examples=40)
     silent = hidden_markov.random_head(jax.random.key(5), Task(random_strength=0.0))
     for head in (hidden_markov.uniform_head(Task()), silent):
-        assert np.abs(bpkr.attention_matrix(x, head) - 1 / 31).max() < 1e-12
+        assert np.abs(attention_matrix(x, head) - 1 / 31).max() < 1e-12
 
 
 def test_random_heads_have_the_published_scales():

@@ -14,7 +14,9 @@ from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.reporting import Silent
 from statmech_attn.storage.writers.blocks import BlockFolder, BlockMemory
-from statmech_attn.training import CONVERGED, Descent, DIVERGED, RUNNING, Trainer
+from statmech_attn.training import Descent, DIVERGED
+from statmech_attn.training.descent import Trainer
+from statmech_attn.training.results import CONVERGED, RUNNING
 
 
 TERMS = weight_space.WeightPosterior.loss_terms

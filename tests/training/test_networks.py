@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import bpkr, layout, storage
+from statmech_attn.bpkr.grids import learning_curves
 from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.montecarlo import posteriors, Sampling
 from statmech_attn.training import Descent, networks
@@ -83,9 +84,7 @@ def test_tasks_without_a_description_are_told_apart_by_their_examples(task):
 
 
 def guess(key, problem, xi_test, Y_test, folder, share):
-    return bpkr.learning_curves.measured(
-        share * np.asarray(Y_test), 0.0 * Y_test, Y_test
-    )
+    return learning_curves.measured(share * np.asarray(Y_test), 0.0 * Y_test, Y_test)
 
 
 def lying(share):

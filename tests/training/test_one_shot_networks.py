@@ -12,8 +12,9 @@ from statmech_attn.scan.chunks.work import Chunk, Stopped
 from statmech_attn.tasks import images
 from statmech_attn.tasks.image_sets import ImageSets
 from statmech_attn.tasks.one_shot import Setting
-from statmech_attn.training import Minibatches, OneShotNetworks, outputs
+from statmech_attn.training import Minibatches, OneShotNetworks
 from statmech_attn.training.one_shot_networks import network_of
+from statmech_attn.training.transformer import outputs
 
 
 SETTING = Setting(image_size=8, patch=4, channels=1)

@@ -12,21 +12,15 @@ import pytest
 from statmech_attn.reporting import Silent
 from statmech_attn.storage.writers.blocks import BlockFolder, BlockMemory
 from statmech_attn.tasks import one_shot
-from statmech_attn.training import (
-    DIVERGED,
-    initial,
-    Minibatches,
-    outputs,
-    RUNNING,
-    stochastic,
-    VANISHED,
-)
+from statmech_attn.training import DIVERGED, Minibatches, stochastic, VANISHED
+from statmech_attn.training.results import RUNNING
 from statmech_attn.training.stochastic import (
     ClassPatches,
     rate,
     StochasticTrainer,
     token_embedding,
 )
+from statmech_attn.training.transformer import initial, outputs
 
 
 SETTING = one_shot.Setting(image_size=4, patch=4, channels=1)

@@ -147,16 +147,7 @@ def path_names(
 def head_names(
     counts: Sequence[int], skip: Sequence | Numbers | None = None
 ) -> list[str]:
-    """Names of all heads, layer by layer: layer.head, both counted from one.
-
-    Args:
-        counts: heads per layer.
-        skip: as in `Problem`; a skip connection is head 0 of its layer.
-
-    Example:
-        >>> head_names((1, 2), skip=(0.5, 0))
-        ['1.0', '1.1', '2.1', '2.2']
-    """
+    """Names of all heads, layer.head from one; a skip is head 0 of its layer."""
     layers = enumerate(zip(counts, skips(skip, len(counts)), strict=True), 1)
     return [f"{layer}.{h}" for layer, (H, b) in layers for h in path_names([H], b)]
 
@@ -166,18 +157,7 @@ def attention_matrix(
     head: Float[Array, "N_0 N_0"],
     seen: Bool[Array, "#P T T"] | None = None,
 ) -> Float[Array, "P T T"]:
-    """Attention matrix of one head: every column t is a softmax over the keys s.
-
-    Args:
-        x: examples of T tokens with N_0 features.
-        head: matrix of one head.
-        seen: which keys a query sees; all when omitted.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> attention_matrix(jnp.ones((1, 3, 2)), jnp.zeros((3, 3)))[0].tolist()
-        [[0.5, 0.5], [0.5, 0.5]]
-    """
+    """Attention matrix of one head: every column t is a softmax over the keys s."""
     scores = jnp.einsum("pis,ij,pjt->pst", x, head, x, optimize="optimal")
     return jax.nn.softmax(scores, axis=1, where=seen)
 

@@ -58,14 +58,7 @@ class Attention(eqx.Module):
         return examples, tokens
 
     def check(self, x) -> Float[Array, "P N_0 T"]:
-        """Inputs as a float64 (P, N_0, T) array that fits.
-
-        Args:
-            x: inputs, (P, N_0, T).
-
-        Raises:
-            ValueError: another number of examples or tokens.
-        """
+        """Inputs as a float64 (P, N_0, T) array that fits."""
         require_real("x", x)
         x = jnp.asarray(x, float)
         examples, tokens = self.shape

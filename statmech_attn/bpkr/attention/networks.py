@@ -136,16 +136,6 @@ def effective_weights(weights: Weights) -> Float[Array, "PiK N_1"]:
     r"""Effective weights of every path: $w_\pi = V_{1,h_1}^T \cdots V_{L,h_L}^T a$.
 
     Each step is divided by $\sqrt{width}$; a skip connection is a factor b_l instead.
-
-    Args:
-        weights: all weights of a network.
-
-    Example:
-        >>> import jax
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> weights = draw_weights(jax.random.key(0), n_inputs=3, heads=(2, 2), width=5)
-        >>> effective_weights(weights).shape  # 4 paths, 5 neurons
-        (4, 5)
     """
     return _all_effective_weights(weights)[0]
 

@@ -142,15 +142,7 @@ class LearningPoints(Points):
 
 
 class TaskPoints(LearningPoints):
-    """A learning task with its test sets, over a grid of widths and temperatures.
-
-    Args:
-        task: examples, heads and test sets.
-        grid: widths and temperatures.
-        variances: prior variances of the weights, as in `Problem`.
-        about: attributes of the file.
-        axes: further ones by name, after `width` and `temperature`.
-    """
+    """A learning task with its test sets, over a grid of widths and temperatures."""
 
     def __init__(
         self,

@@ -114,7 +114,9 @@ class SaddlePoints(TaskPoints):
     """Order parameters, predictor and scores at every width and temperature.
 
     Args:
-        task, grid, variances: as in `TaskPoints`.
+        task: examples, heads and test sets.
+        grid: widths and temperatures.
+        variances: prior variances of the weights, as in `Problem`.
         predictors: whether the predictor of every test example is kept.
         corrections: whether corrections of order 1/N and the evidence are computed.
         kernels: whether kernels are kept.

@@ -16,24 +16,7 @@ LARGEST = 1e70  # value of an input: its fourth power is a number, as is that of
 def check_test(
     xi_test: Numbers, inputs: Count, paths: Count
 ) -> Float[Array, "Q N_0 Pi"]:
-    """Attentioned test inputs as an array that fits the training inputs.
-
-    Args:
-        xi_test: attentioned inputs of a test set.
-        inputs: number N_0 of features.
-        paths: number of attention paths.
-
-    Returns:
-        The array in float64, (Q, N_0, paths).
-
-    Raises:
-        ValueError: the shape is another, or the numbers are complex.
-
-    Example:
-        >>> import numpy as np
-        >>> check_test(np.ones((5, 3, 4)), inputs=3, paths=4).shape
-        (5, 3, 4)
-    """
+    """Attentioned test inputs as an array that fits the training inputs."""
     require_real("xi_test", xi_test)
     xi_test = jnp.asarray(xi_test, float)
     if xi_test.ndim != 3 or xi_test.shape[1:] != (inputs, paths):

@@ -58,28 +58,15 @@ class PathKernels(eqx.Module):
         return self.blocks.shape[2]
 
     def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "n n"]:
-        """K(U) on the training examples.
-
-        Args:
-            U: order parameter U_1.
-        """
+        """K(U) on the training examples."""
         return contracted(self.blocks, U)
 
     def masked(self, known: Float[Array, " P"]) -> "PathKernels":
-        """These kernels with input zero for the examples where `known` is 0, not 1.
-
-        Args:
-            known: 1 for the examples that stay, 0 for the others.
-        """
+        """These kernels with input zero for the examples where `known` is 0, not 1."""
         return PathKernels(self.blocks * known[:, None] * known)
 
     def curvature(self, A, alpha) -> Float[Array, "m m"]:
-        """Second derivative of the energy.
-
-        Args:
-            A: the matrix (K + T)^-1 - alpha alpha^T.
-            alpha: the vector (K + T)^-1 Y.
-        """
+        """Second derivative of E, of alpha = (K + T)^-1 Y, A = (K + T)^-1 - alpha^2."""
         A, alpha = _split_outputs(A, alpha, self.n_examples)
         d = self.n_paths * alpha.shape[1]
         AK = jnp.einsum("pnrk,abrq->nkabpq", A, self.blocks, optimize="optimal")
@@ -108,19 +95,11 @@ class PathFactors(eqx.Module):
         return self.xi.shape[0]
 
     def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "n n"]:
-        """K(U) on the training examples.
-
-        Args:
-            U: order parameter U_1.
-        """
+        """K(U) on the training examples."""
         return self_kernel(self.xi, with_prefactor(U, self.scale))
 
     def masked(self, known: Float[Array, " P"]) -> "PathFactors":
-        """These factors with input zero for the examples where `known` is 0, not 1.
-
-        Args:
-            known: 1 for the examples that stay, 0 for the others.
-        """
+        """These factors with input zero for the examples where `known` is 0, not 1."""
         return PathFactors(self.xi * known[:, None, None], self.scale)
 
     def curvature(self, A, alpha) -> Float[Array, "m m"]:
@@ -254,18 +233,7 @@ def most_paths(
     outputs: Count = 1,
     memory_limit: Count = MEMORY_LIMIT,
 ) -> int:
-    """Largest number of attention paths whose saddle point fits in memory.
-
-    Args:
-        n_examples: number P of examples.
-        n_inputs: number N_0 of features.
-        outputs: number K of outputs.
-        memory_limit: bytes that kernels and a Newton step may take.
-
-    Example:
-        >>> most_paths(2000, 768), most_paths(200, 64)
-        (249, 1585)
-    """
+    """Largest number of attention paths whose saddle point fits in memory."""
 
     def needed(n_paths: int) -> int:
         rank = n_inputs * n_paths

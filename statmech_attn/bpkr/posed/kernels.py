@@ -38,19 +38,7 @@ def cross_kernel(
     right: Float[Array, "Q N_0 Pi"],
     U: Annotated[Numbers, "n n"],
 ) -> Float[Array, "m n"]:
-    """K(x, x') between two sets of scaled attentioned inputs.
-
-    Args:
-        left: scaled attentioned inputs.
-        right: scaled attentioned inputs.
-        U: order parameter U_1; with `with_prefactor`, inputs need not be scaled.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> xi = jnp.ones((2, 3, 4))  # 2 examples, 3 features, 4 paths
-        >>> cross_kernel(xi, xi, jnp.eye(4)).shape
-        (2, 2)
-    """
+    """K(x, x') between two sets of scaled attentioned inputs."""
     width = slab_width(left.shape, U)
     if width >= left.shape[1]:
         return _part_kernel(left, right, U)
@@ -218,19 +206,7 @@ def path_readout(
 def prefactor(
     variance: Positive, n_inputs: Count, shares: Float[np.ndarray, " Pi"]
 ) -> Float[np.ndarray, " Pi"]:
-    r"""$\sigma_0 c_\pi / \sqrt{N_0}$: what attentioned inputs lack in the kernel.
-
-    Args:
-        variance: sigma_0^2.
-        n_inputs: number N_0 of features.
-        shares: of every path $1 / c_\pi^2$, the product of H_l over the layers that it
-            passes through a head: the number of paths where no layer has a skip.
-
-    Example:
-        >>> import numpy as np
-        >>> prefactor(1.0, 2, np.array([8.0])).tolist()
-        [0.25]
-    """
+    r"""$\sigma_0 c_\pi / \sqrt{N_0}$, with shares $1 / c_\pi^2$ of `prior`."""
     return np.sqrt(variance / (n_inputs * shares))
 
 

@@ -24,16 +24,7 @@ def singular(B: Float[Array, "n n"]) -> Bool[Array, ""]:
 
 
 def inverse_cholesky(B: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """L^-1 of a positive definite matrix; NaN where it is not.
-
-    Args:
-        B: positive definite matrix.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> inverse_cholesky(4 * jnp.eye(2)).tolist()
-        [[0.5, 0.0], [0.0, 0.5]]
-    """
+    """L^-1 of a positive definite matrix; NaN where it is not."""
     n = B.shape[0]
     if n <= SMALLEST:
         factor = jnp.linalg.cholesky(B)

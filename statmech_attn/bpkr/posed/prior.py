@@ -143,17 +143,7 @@ def layer_widths(width, layers: int) -> Float[np.ndarray, " {layers}+1"]:
 
 
 def check_temperature(temperature: Temperature) -> None:
-    """Raise `ValueError` unless the temperature is a number of 0 to 1e100.
-
-    Args:
-        temperature: of the posterior, >= 0.
-
-    Raises:
-        ValueError: it is something else.
-
-    Example:
-        >>> check_temperature(0.01)  # -1 would raise ValueError
-    """
+    """Raise `ValueError` unless the temperature is a number of 0 to 1e100."""
     if allowed := mismatch(temperature, Temperature):
         raise ValueError(f"temperature must be {allowed}; got {shown(temperature)}.")
 
@@ -161,19 +151,7 @@ def check_temperature(temperature: Temperature) -> None:
 def check_finite_width(
     widths: Float[np.ndarray, " layers"], temperature: NotNegative, where: str
 ) -> None:
-    """Raise `ValueError` unless widths are whole and the temperature is > 0.
-
-    Args:
-        widths: (N_1, ..., N_L, N_a).
-        temperature: of the posterior, >= 0.
-        where: what needs it, for the message.
-
-    Raises:
-        ValueError: a width is not whole, or the temperature is not positive.
-
-    Example:
-        >>> check_finite_width(prior(10, (2, 2)).widths, 0.1, "weight space")
-    """
+    """Raise `ValueError` unless widths are whole and the temperature is > 0."""
     if (widths != np.round(widths)).any():
         raise ValueError(f"width must be whole in {where}; got {widths}.")
     if not (np.isfinite(temperature) and temperature > 0):

@@ -226,15 +226,7 @@ class Posed(eqx.Module):
 
     @checks
     def cross_inputs(self, xi_test: Inputs) -> CrossInputs | Kernels:
-        """New inputs, or kernels of them, beside the training examples, or `rows`.
-
-        Args:
-            xi_test: attentioned inputs (Q, N_0, paths); kernels where kernels were
-                given.
-
-        Raises:
-            ValueError: inputs that do not fit the training inputs.
-        """
+        """New inputs, or kernels of them, beside the training examples, or `rows`."""
         if not isinstance(self.xi, Kernels):
             return CrossInputs(self.test_inputs(xi_test), self.rows.xi, self.scale)
         paths, examples, got = self.xi.shape[2], self.xi.shape[0], "an array"
@@ -377,14 +369,7 @@ class Posed(eqx.Module):
 
     @checks
     def test_inputs(self, xi_test: Inputs) -> Float[Array, "_Q N_0 Pi"]:
-        """New attentioned inputs as an array that fits the training inputs.
-
-        Args:
-            xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
-
-        Raises:
-            ValueError: inputs that do not fit the training inputs.
-        """
+        """New attentioned inputs as an array that fits the training inputs."""
         if isinstance(self.xi, Kernels) or isinstance(xi_test, Kernels):
             raise ValueError(
                 "this needs attentioned inputs, of the training examples and of "
@@ -393,14 +378,7 @@ class Posed(eqx.Module):
         return check_test(xi_test, *self.xi.shape[1:])
 
     def fitted(self: _Problem, steps: Positive = 1.0) -> _Problem:
-        """The problem with its kernels in a form whose Newton steps fit in memory.
-
-        Args:
-            steps: Newton steps whose memory is taken at once.
-
-        Raises:
-            ValueError: neither form fits, or not the one asked for.
-        """
+        """The problem with its kernels in a form whose Newton steps fit in memory."""
         rows = self.rows
         form = choose_form(*rows.shape, steps=steps, **self._options)
         if isinstance(rows.operator, FORMS[form]):
@@ -409,24 +387,12 @@ class Posed(eqx.Module):
         return eqx.tree_at(of_rows, self, path_kernels(rows.xi, rows.scale, form=form))
 
     def check_finite_width(self, where: str) -> None:
-        """Raise `ValueError` unless widths are whole and the temperature is > 0.
-
-        Args:
-            where: what needs it, for the message.
-        """
+        """Raise `ValueError` unless widths are whole and the temperature is > 0."""
         widths = np.asarray(self.widths)
         prior.check_finite_width(widths, float(self.temperature), where)
 
     def check_same(self, other: "Posed", what: str) -> None:
-        """Raise `ValueError` unless another problem is this one, in any form.
-
-        Args:
-            other: a problem.
-            what: what belongs to the other problem, for the message.
-
-        Raises:
-            ValueError: inputs, labels, heads, widths or temperature differ.
-        """
+        """Raise `ValueError` unless another problem is this one, in any form."""
         if other is self:
             return
         posed = lambda problem, name: jax.tree.map(np.asarray, getattr(problem, name))

@@ -43,16 +43,6 @@ def energy(
     r"""Energy of the labels: $E = \ln\det(K + T) + y^T (K + T)^{-1} y$.
 
     NaN where K + T is not positive definite.
-
-    Args:
-        K: kernel.
-        temperature: of the posterior, >= 0.
-        y: labels.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> round(float(energy(jnp.eye(2), 1.0, jnp.ones(2))), 6)  # 2 ln 2 + 1
-        2.386294
     """
     half = inverse_cholesky(K + temperature * jnp.eye(K.shape[0]))
     whitened = half @ y

@@ -8,7 +8,6 @@ from statmech_attn import lazy
 if TYPE_CHECKING:
     from statmech_attn.dmft.extensive.closed_recursion import closed as closed
     from statmech_attn.dmft.extensive.effective_process import (
-        POPULATION as POPULATION,
         sampled as sampled,
         solve as solve,
     )
@@ -40,20 +39,15 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dmft.extensive.moving_recall import (
         moving as moving,
-        moving_capacity as moving_capacity,
-        MovingState as MovingState,
     )
     from statmech_attn.dmft.extensive.results import (
         Trajectory as Trajectory,
         Values as Values,
     )
     from statmech_attn.dmft.extensive.stationary import (
-        Capacity as Capacity,
         capacity as capacity,
         NoRetrieval as NoRetrieval,
-        Stationary as Stationary,
         stationary as stationary,
-        StationaryState as StationaryState,
     )
 
 

@@ -227,35 +227,6 @@ def moving_capacity(
     within: Interval | None = None,
     settings: continuation.Settings | None = None,
 ) -> Capacity:
-    """Where recall that moves one pattern a token ends in a fold, by continuation.
-
-    Args:
-        problem: at whose parameters recall moves.
-        free: parameter that is increased: alpha, beta or gamma.
-        lags: largest lag, and oldest pattern, that is kept; 8 (C - 1) when omitted.
-        coarse: sum fewer terms, the difference of which is an error.
-        within: range in which the parameter is followed; from a quarter to four times
-            its value when omitted.
-        settings: of the continuation.
-
-    Returns:
-        The fold, with the branch up to it; `overlap` are those with the patterns
-        recalled now, one token ago, and so on.
-
-    Raises:
-        ValueError: as for `moving`.
-        NoRetrieval: the iteration does not settle, or loses the pattern.
-        RuntimeError: the branch has no fold.
-
-    Example:
-        >>> import numpy as np
-        >>> from statmech_attn import dmft
-        >>> from statmech_attn.dmft import extensive
-        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
-        >>> problem = extensive.loaded_network(
-        ...     net, extensive.cycle(), alpha=0.2, beta=np.inf)
-        >>> round(extensive.moving_capacity(problem).value, 5)
-        0.26906
-    """
+    """Where recall that moves one pattern a token ends in a fold, by continuation."""
     settled = moving(problem, free=free, lags=lags, coarse=coarse)
     return followed_to_fold(settled, "m", within, settings)

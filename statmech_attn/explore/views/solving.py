@@ -2,7 +2,7 @@
 
 What is computed is what a study of order parameters that had this width and this
 temperature as well would hold: the temperatures of a width are a chain from the highest
-one down (`bpkr.saddle_points`).
+one down (`bpkr.SaddlePoints`).
 """
 
 import threading

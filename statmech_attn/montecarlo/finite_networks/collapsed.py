@@ -40,21 +40,7 @@ ROUNDING = 2e-15  # of fractions that were normalised in double precision
 
 
 def class_counts(patterns: Patterns, n_spins: Count) -> Int[np.ndarray, " S"]:
-    """Spins per site class, N_c = w_c N.
-
-    Args:
-        patterns: of the network.
-        n_spins: number N of spins.
-
-    Raises:
-        ValueError: N that the fractions do not divide (the nearest that they do is
-            named), fractions with no small common denominator, or N out of range.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> class_counts(dmft.load("poclopez-pe2").patterns, 300)
-        array([100, 100, 100])
-    """
+    """Spins per site class, N_c = w_c N."""
     if (
         isinstance(n_spins, bool)
         or n_spins != int(n_spins)

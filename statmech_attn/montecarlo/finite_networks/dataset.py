@@ -127,34 +127,7 @@ def monte_carlo_dataset(
     attrs: Mapping[str, object] | None = None,
     averages: bool = True,
 ) -> xr.Dataset:
-    """Simulations of several N over one list of beta as a dataset.
-
-    Args:
-        simulations: results with batch shape (beta,), the same runs, steps, transient
-            and method for every N, in increasing N.
-        beta: the values of beta, (n,).
-        attrs: more attributes, such as the network and the start.
-        averages: whether to add the time averages of single runs.
-
-    Returns:
-        Data set with the variables of kind `monte-carlo` (docs/hdf5.md).
-
-    Raises:
-        ValueError: simulations that do not belong together.
-
-    Example:
-        >>> import jax
-        >>> from statmech_attn import dmft, montecarlo
-        >>> file = dmft.load("poclopez-pe2")
-        >>> net = dmft.network(file.patterns, context=file.context)
-        >>> params = dmft.parameters([0.5, 1.0], file.gamma, file.epsilon)
-        >>> start = dmft.from_row(net, params, 0)
-        >>> simulations = [montecarlo.simulate(
-        ...     net, file.patterns, params, start, n_spins=n, runs=20, steps=5,
-        ...     key=jax.random.key(0)) for n in (300, 3000)]
-        >>> monte_carlo_dataset(simulations, [0.5, 1.0]).A_mean.shape
-        (2, 2, 5, 3)
-    """
+    """Simulations of increasing N, each of batch shape (beta,), as a dataset."""
     beta = np.atleast_1d(np.asarray(beta, float))
     _check(simulations, beta)
     first = simulations[0]

@@ -84,18 +84,6 @@ def layout(runs: Count, method: Method, n_spins: Count) -> BlockLayout:
     """Sizes of the blocks into which runs are cut, the same on every computer.
 
     At the level of spins a block is smaller where it would take long for one step.
-
-    Args:
-        runs: number of runs.
-        method: "collapsed" or "spins".
-        n_spins: number N of spins.
-
-    Returns:
-        `BlockLayout`: sizes of the blocks and of the calls.
-
-    Example:
-        >>> layout(1000, "collapsed", 10**6)
-        BlockLayout(runs=1000, size=256)
     """
     longest = min(max(runs // BLOCKS, SMALLEST), LARGEST)
     if method == "spins":
@@ -203,15 +191,7 @@ class Simulator:
         )
 
     def begin(self, params: Parameters, state: State, keys: Words, block, number):
-        """What `advance` takes: the rows of a call, and what is carried along.
-
-        Args:
-            params: control parameters of the rows.
-            state: initial conditions of the rows.
-            keys: of the points.
-            block: number of the block in each row.
-            number: numbers of the rows.
-        """
+        """What `advance` takes: the rows of a call, and what is carried along."""
         pad = lambda x: _padded(x, self.rows) if np.ndim(x) else x
         params, state, keys = jax.tree.map(pad, (params, state, keys))
         first = np.uint32(pad(block) * self.size)
@@ -226,13 +206,7 @@ class Simulator:
         return (params, keys, first, pad(number)), (state, sums, read)
 
     def advance(self, rows, carry, begin: int):
-        """A stretch of steps from step `begin` on.
-
-        Args:
-            rows: of this call, as `begin` gives them.
-            carry: what the last stretch left.
-            begin: number of its first step.
-        """
+        """A stretch of steps from step `begin` on."""
         return jax.block_until_ready(
             _stretch(
                 self.net,
@@ -387,11 +361,7 @@ def _moments(values, valid):
 
 
 class Moments:
-    """Moments over all runs of many points, put together block by block.
-
-    Args:
-        shape: of the moments of a point, (steps, 5, M).
-    """
+    """Moments over all runs of many points, put together block by block."""
 
     def __init__(self, points: int, cut: BlockLayout, shape: tuple[int, ...]):
         self.layout = cut

@@ -12,7 +12,9 @@ from jaxtyping import Array, Key
 from scipy import stats
 
 from statmech_attn import bpkr, extras
-from statmech_attn.bpkr import estimates, LearningTask, points, quantities, TaskPoints
+from statmech_attn.bpkr import LearningTask
+from statmech_attn.bpkr.grids import estimates, points, TaskPoints
+from statmech_attn.bpkr.posed import quantities
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.options import Sampling
 from statmech_attn.montecarlo.posterior_samples import weight_space
@@ -79,7 +81,7 @@ class Posteriors(TaskPoints):
 
     Args:
         key: random key of JAX.
-        task, grid, variances: as in `bpkr.TaskPoints`.
+        task, grid, variances: as in `bpkr.SaddlePoints`.
         sampling: method, and numbers of draws.
         stored: draws of the order parameters that are stored for each chain.
 

@@ -117,45 +117,8 @@ def sample_weights(
 ) -> WeightDraws:
     """Draw weights from their posterior, in blocks that survive a kill.
 
-    Args:
-        key: random key of JAX.
-        posterior: of the weights, as `weight_space.posterior(problem)` gives it.
-        method: a name in `kinds.SAMPLERS`: "weights" is NUTS, or "langevin".
-        xi_test: attentioned inputs of a test set.
-        y_test: labels of the test set.
-        draws: per chain, after the warm-up.
-        warmup: draws per chain that are discarded; the sampler adapts in them.
-        chains: independent chains.
-        block: draws between two writes to disk, of which `draws` is a multiple.
-        folder: for the blocks; a run that was cut off goes on from those that it finds.
-            None keeps all blocks in memory.
-        study: TOML text of the study that the blocks belong to.
-        report: told what is done.
-        step_size: of a sampler that does not adapt it; from the stiffness at the start
-            when omitted.
-
-    Returns:
-        Draws of the order parameters, predictors on the test set with Monte Carlo
-        errors, and diagnostics of the chains.
-
-    Raises:
-        ValueError: arguments out of range, a density that overflows, or a step size at
-            which the sampler is unstable.
-        StorageError: `folder` holds blocks of another run.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> from statmech_attn.bpkr import Problem
-        >>> from statmech_attn.reporting import Silent
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> xi, Y = jnp.ones((1, 1, 2)), jnp.ones(1)
-        >>> problem = Problem(xi, Y, heads=(2,), width=2, temperature=0.5)
-        >>> posterior = weight_space.posterior(problem)
-        >>> sampled = sample_weights(jax.random.key(0), posterior, xi_test=xi, y_test=Y,
-        ...     draws=20, warmup=10, chains=2, block=10, folder=None,
-        ...     study='kind = "example"', report=Silent())
-        >>> sampled.U[0].shape, sampled.predictor_mean.shape
-        ((2, 20, 2, 2), (1,))
+    A run that was cut off goes on from the blocks in `folder`, which are those of the
+    `study`; without one they are kept in memory.
     """
     check_sizes(method, draws, warmup, chains, block, step_size)
     inputs = posterior.rotated_inputs(xi_test)

@@ -36,13 +36,9 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import (
-    check_test,
-    cross_kernel,
-    inverse_cholesky,
-    Problem,
-    Weights,
-)
+from statmech_attn.bpkr import prior, Problem, Weights
+from statmech_attn.bpkr.attention import effective_weights
+from statmech_attn.bpkr.posed import check_test, cross_kernel, inverse_cholesky
 
 
 ACTIVATIONS = {"relu": jax.nn.relu, "erf": jax.scipy.special.erf}
@@ -57,7 +53,7 @@ class WeightPosterior(eqx.Module):
     Y: Float[Array, "P *K"]
     basis: Float[Array, "N_0 N_0"]
     scale: Float[Array, " Pi"]  # prefactor of the inputs
-    skip: bpkr.prior.Skip
+    skip: prior.Skip
     temperature: float
     shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)  # V_0, V_1 ... V_L, a
     variances: tuple[float, ...] = eqx.field(static=True)
@@ -162,7 +158,7 @@ class WeightPosterior(eqx.Module):
             None if b is None else b / s for b, s in zip(self.skip, sigma[1:-1])
         )
         scale = math.sqrt(math.prod(self.variances[1:]) / self.shapes[0][0])
-        return scale * bpkr.effective_weights(weights._replace(skip=skip)), weights.V_0
+        return scale * effective_weights(weights._replace(skip=skip)), weights.V_0
 
     def _scaled(self, weights: Weights) -> Weights:
         """Values and readout with their standard deviations."""
@@ -236,7 +232,7 @@ def posterior(
         raise ValueError(
             f"activation must be one of {', '.join(ACTIVATIONS)}; got {activation!r}."
         )
-    shares = bpkr.prior.path_shares(problem.heads, problem.skip)
+    shares = prior.path_shares(problem.heads, problem.skip)
     # The factor c_pi stands after a nonlinear block.
     scale = problem.scale * (1 if activation is None else np.sqrt(shares))
     if reduced:

@@ -11,7 +11,7 @@ from statmech_attn.studies.learning import tables, tasks
 
 def order_parameter(study: tables.OrderParameterStudy) -> Points:
     """The saddle points that a study asks for."""
-    return bpkr.saddle_points.SaddlePoints(
+    return bpkr.SaddlePoints(
         tasks.learning(study.task),
         tasks.grid(study.network),
         variances=study.network.variances,
@@ -50,7 +50,7 @@ def pruning(study: tables.LearnedPruningStudy) -> Points:
     """The posterior of a task, whose mean predictor is pruned."""
     task, key = tasks.learning(study.task), jax.random.key(study.run.seed)
     how = pruning_options(study.network, study.run)
-    return bpkr.pruned_networks.prune_networks(key, task, **how)
+    return bpkr.prune_networks(key, task, **how)
 
 
 def pruning_options(

@@ -17,7 +17,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import Attended, LearningTask
+from statmech_attn.bpkr import LearningTask
+from statmech_attn.bpkr.attention import Heads
+from statmech_attn.bpkr.grids import Attended
 from statmech_attn.studies.one_shot.trained import (
     load_trained,
     LOST,
@@ -130,9 +132,7 @@ def attended(transformer: Transformer, examples: Drawn) -> LearningTask:
 
 
 @jax.jit
-def attentioned(
-    x: Float[Array, "P N_0 T"], heads: bpkr.Heads
-) -> Float[Array, "P N_0 Pi"]:
+def attentioned(x: Float[Array, "P N_0 T"], heads: Heads) -> Float[Array, "P N_0 Pi"]:
     """Attentioned inputs, the attention of a few examples at a time in memory."""
     attended = lambda x: bpkr.attentioned_inputs(x[None], heads, readout="mean")[0]
     return jax.lax.map(attended, x, batch_size=BATCH)

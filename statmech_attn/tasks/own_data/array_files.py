@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int
 
 from statmech_attn import storage
 from statmech_attn.batches import available_memory
-from statmech_attn.bpkr import attention_weights
+from statmech_attn.bpkr.attention import attention_weights
 from statmech_attn.inputs import require_regular
 
 

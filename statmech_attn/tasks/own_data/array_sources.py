@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import prior
+from statmech_attn.bpkr.attention import Attention, head_names
 from statmech_attn.tasks.own_data.array_files import ArrayFile
 
 
@@ -73,7 +74,7 @@ class Source(NamedTuple):
         every = _head_names(self.file, self.heads)
         if not every and not numbered and self.counts == self.heads:
             return ()
-        every = every or bpkr.head_names(self.heads)
+        every = every or head_names(self.heads)
         first, names = np.cumsum([0, *self.heads]), []
         for layer, (chosen, b) in enumerate(zip(self.kept, self.skip, strict=True)):
             names += [f"skip {layer + 1}"] * (b is not None)
@@ -154,7 +155,7 @@ class Source(NamedTuple):
             for layer, chosen in zip(self.layers, self.kept, strict=True)
         ]
 
-    def _attention_of(self, end, among, x, products, real, queries) -> bpkr.Attention:
+    def _attention_of(self, end, among, x, products, real, queries) -> Attention:
         """Attention of all layers, by products of weights or as it is given."""
         layers: list = [None] * len(products)
         if self.of_heads:
@@ -170,9 +171,7 @@ class Source(NamedTuple):
                     real,
                     f"real{end}",
                 )
-        return bpkr.Attention(
-            tuple(layers), None if real is None else jnp.asarray(real)
-        )
+        return Attention(tuple(layers), None if real is None else jnp.asarray(real))
 
     def _real(self, end: str, tokens: int) -> np.ndarray | None:
         """Which tokens are no padding, None where nothing says so."""
@@ -232,7 +231,7 @@ def source(
     attended = Source(file, layers, counts, every, factors, shape[1])
     for end, count in examples.items():
         attended.check(end, count)
-    names = _head_names(file, counts) or bpkr.head_names(counts)
+    names = _head_names(file, counts) or head_names(counts)
     return attended._replace(kept=_kept(counts, heads, names))
 
 
@@ -325,7 +324,7 @@ def _kept(
     heads: Sequence[int], chosen: Sequence[str], names: Sequence[str]
 ) -> tuple[tuple[int, ...], ...]:
     """Heads of every layer that are taken, counted from zero."""
-    numbers = bpkr.head_names(heads)
+    numbers = head_names(heads)
     places = dict(zip(numbers, itertools.count())) | dict(zip(names, itertools.count()))
     for word in chosen:
         if word not in places:

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import prior
+from statmech_attn.bpkr.posed import MEMORY_LIMIT, most_paths
 from statmech_attn.tasks.own_data import array_files
 from statmech_attn.tasks.own_data.array_files import ArrayFile
 from statmech_attn.tasks.own_data.array_labels import labels
@@ -50,7 +51,7 @@ class Scored(NamedTuple):
         *,
         temperature: float,
         width: float | None = None,
-        memory_limit: int = bpkr.MEMORY_LIMIT,
+        memory_limit: int = MEMORY_LIMIT,
     ) -> bpkr.Problem:
         """The learning problem, with such a sigma_0^2 that f has mean variance 1.
 
@@ -94,7 +95,7 @@ def load_scored(
     skip: float | Sequence[float] = 0.0,
     heads: Sequence[str] = (),
     classes: bool = False,
-    memory_limit: int = bpkr.MEMORY_LIMIT,
+    memory_limit: int = MEMORY_LIMIT,
 ) -> Scored:
     """Read one set of a file of arrays, and its trained value weights if it has them.
 
@@ -133,7 +134,7 @@ def _scored(
     Y = _classes(file) if classes else labels(file, "Y", outputs=True).Y
     attended = source(file, {"": len(Y)}, skip=skip, heads=chosen)
     outputs = 1 if Y.ndim == 1 else Y.shape[1]
-    most = bpkr.most_paths(len(Y), attended.features, outputs, memory_limit)
+    most = most_paths(len(Y), attended.features, outputs, memory_limit)
     if (n_paths := math.prod(attended.branches)) > most:
         words = f" of {outputs} outputs" if outputs > 1 else ""
         raise ValueError(

@@ -6,6 +6,7 @@ from scipy.special import softmax
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
+from statmech_attn.bpkr.attention.attention import attention_matrix
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_queries_and_keys_give_the_head_of_their_product():
     heads = bpkr.heads_from_queries([q], [k])
     scores = np.einsum("gi,pis->pgs", k[1], x), np.einsum("gi,pit->pgt", q[1], x)
     scores = np.einsum("pgs,pgt->pst", *scores) / np.sqrt(3)
-    omega = np.asarray(bpkr.attention_matrix(jax.device_put(x), heads[0][1]))
+    omega = np.asarray(attention_matrix(jax.device_put(x), heads[0][1]))
     assert np.abs(omega - softmax(scores, axis=1)).max() < 1e-14
     assert np.abs(omega.sum(axis=1) - 1).max() < 1e-14
 
@@ -63,12 +64,8 @@ def test_paths_are_ordered_with_the_first_layer_slowest(small):
     xi = bpkr.attentioned_inputs(x, heads, readout="mean")
     names = bpkr.path_names(bpkr.head_counts(heads))
     assert names == ["1-1-1", "1-1-2", "2-1-1", "2-1-2"]
-    along = (
-        x
-        @ bpkr.attention_matrix(x, heads[0][1])
-        @ bpkr.attention_matrix(x, heads[1][0])
-    )
-    along = (along @ bpkr.attention_matrix(x, heads[2][0])).mean(axis=2)
+    along = x @ attention_matrix(x, heads[0][1]) @ attention_matrix(x, heads[1][0])
+    along = (along @ attention_matrix(x, heads[2][0])).mean(axis=2)
     assert np.abs(xi[:, :, names.index("2-1-1")] - along).max() < 1e-13
 
 

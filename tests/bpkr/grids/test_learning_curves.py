@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr, storage
-from statmech_attn.bpkr import learning_curves
-from statmech_attn.bpkr.grids import training_sets
+from statmech_attn.bpkr.grids import learning_curves, training_sets
 from statmech_attn.bpkr.grids.points import Grid
 from statmech_attn.bpkr.theory import saddle
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
 from statmech_attn.bpkr.heads.scores import by_head
+from statmech_attn.bpkr.posed import most_paths
 from statmech_attn.bpkr.theory import saddle
 from statmech_attn.cli import print_summary
 
@@ -273,7 +274,7 @@ def test_scores_without_newton_steps_are_those_with_them():
 
 def test_the_largest_number_of_paths_is_where_memory_ends():
     limit = 2**22
-    most = bpkr.most_paths(100, 30, 2, limit)
+    most = most_paths(100, 30, 2, limit)
     x, Y = np.zeros((100, 30, most + 1)), np.ones((100, 2))
     posed = lambda paths: bpkr.Problem(
         x[:, :, :paths],

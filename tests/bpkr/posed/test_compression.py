@@ -19,6 +19,7 @@ from statmech_attn.bpkr.posed.rounding import (
     rounding_of_predictor,
 )
 from statmech_attn.bpkr.theory import saddle
+from statmech_attn.bpkr.theory.action import energy as energy_of
 
 
 P, INPUTS, HEADS = 60, 3, (2, 2)
@@ -46,7 +47,7 @@ def test_the_action_is_that_of_all_examples():
     @jax.jit
     def parts(U, U_a):
         of_rows = problem.rows.operator.kernel(U[0])
-        energy = bpkr.energy(of_rows, problem.temperature, problem.rows.y)
+        energy = energy_of(of_rows, problem.temperature, problem.rows.y)
         return problem.action(U, U_a), problem.rows.action(U, U_a), energy
 
     whole, rows, energy = map(float, parts(*chain))

@@ -10,7 +10,7 @@ from statmech_attn.bpkr.heads import left_out_examples
 from statmech_attn.bpkr.posed import kernel_forms, streamed_kernels
 from statmech_attn.bpkr.posed.newton import RESULTS
 from statmech_attn.bpkr.theory import saddle
-from statmech_attn.bpkr.theory.action import resolvent
+from statmech_attn.bpkr.theory.action import energy as energy_of, resolvent
 
 
 def posed(heads=(2, 2), P=14, N_0=3, outputs=None, skip=None, **options):
@@ -63,7 +63,7 @@ def test_energy_and_slope_are_those_of_the_whole_kernel(outputs, slab, monkeypat
     problem = posed(outputs=outputs)
     U = jnp.asarray(positive(problem.sizes[0]))
     E, slope, *_ = streamed(problem, U)
-    energy = lambda U: bpkr.energy(problem.operator.kernel(U), 0.2, problem.y)
+    energy = lambda U: energy_of(problem.operator.kernel(U), 0.2, problem.y)
     expected, gradient = map(np.asarray, jax.jit(jax.value_and_grad(energy))(U))
     assert E == pytest.approx(expected, abs=1e-11)
     np.testing.assert_allclose(slope, (gradient + gradient.T) / 2, atol=1e-11)

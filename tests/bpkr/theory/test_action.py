@@ -14,6 +14,7 @@ from statmech_attn.bpkr.posed.kernel_forms import PathFactors, PathKernels
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.theory import saddle
 from statmech_attn.bpkr.theory.action import (
+    energy as energy_of,
     entropies,
     order_parameters_of,
     sum_over_head,
@@ -103,7 +104,7 @@ def test_gradient_of_the_energy_is_the_closed_form():
     problem = random_problem(1)
     U, _ = random_order_parameters(2, HEADS)
     y, T, operator = problem.y, 0.1, problem.operator
-    found = jax.jit(jax.grad(lambda U: bpkr.energy(operator.kernel(U), T, y)))(U[0])
+    found = jax.jit(jax.grad(lambda U: energy_of(operator.kernel(U), T, y)))(U[0])
     X = np.sqrt(1.7 / (4 * 6)) * np.asarray(problem.xi)
     K = np.einsum("pia,ab,qib->pq", X, U[0], X)
     M = np.linalg.inv(K + T * np.eye(5))
@@ -120,7 +121,7 @@ def test_energy_is_the_gaussian_log_likelihood():
     normal: Any = stats.multivariate_normal
     log_density = normal(np.zeros(5), np.asarray(K) + 0.1 * np.eye(5)).logpdf(y)
     expected = -2 * log_density - 5 * np.log(2 * np.pi)
-    assert float(bpkr.energy(K, 0.1, y)) == pytest.approx(expected, rel=1e-12)
+    assert float(energy_of(K, 0.1, y)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -218,7 +219,7 @@ def test_the_form_follows_the_memory_at_hand():
 
 def test_no_number_outside_the_cone():
     problem = random_problem(9)
-    assert np.isnan(bpkr.energy(problem.operator.kernel(-jnp.eye(6)), 0.0, problem.y))
+    assert np.isnan(energy_of(problem.operator.kernel(-jnp.eye(6)), 0.0, problem.y))
 
 
 def test_unexplained_variance_is_a_squared_distance_of_features():

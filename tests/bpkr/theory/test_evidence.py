@@ -8,6 +8,7 @@ from statmech_attn import bpkr
 from statmech_attn.batches import rng
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.theory import wishart
+from statmech_attn.bpkr.theory.action import energy as energy_of
 from statmech_attn.bpkr.theory.evidence import evidence
 
 
@@ -30,7 +31,7 @@ def by_prior_draws(problem, draws):
             variances=np.asarray(problem.variances),
         )
         U = bpkr.order_parameters(weights)[0][0]
-        return -(bpkr.energy(operator.kernel(U), T, y) + y.size * np.log(2 * np.pi)) / 2
+        return -(energy_of(operator.kernel(U), T, y) + y.size * np.log(2 * np.pi)) / 2
 
     keys = jax.random.split(jax.random.key(5), draws)
     logs = jax.lax.map(one, keys, batch_size=2000)

@@ -10,6 +10,7 @@ from scipy.linalg import block_diag
 from statmech_attn import bpkr
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.theory import minima, saddle
+from statmech_attn.bpkr.theory.action import energy as energy_of
 
 
 # A minimum with gradient <= 1e-9 in relative changes lies within about 1e-9 / (least
@@ -52,7 +53,7 @@ def test_the_saddle_point_is_stationary_in_every_order_parameter(problem):
     """U_1^-1 = (1 x U_2)^-1 + dE/dU_1 / N, the same one layer up, and the root U_a."""
     N, T = 7, 0.05
     solution = problem.at(width=N, temperature=T).solve()
-    energy = lambda U: bpkr.energy(problem.operator.kernel(U), T, problem.y)
+    energy = lambda U: energy_of(problem.operator.kernel(U), T, problem.y)
     slope = jax.jit(jax.grad(energy))(solution.U[0])
     U_1, U_2, U_3 = (np.asarray(u) for u in solution.U)
     outer = block_diag(U_2, U_2)
@@ -76,7 +77,7 @@ def test_action_is_entropy_plus_energy_of_the_public_functions(problem):
     assert float(solution.action) == pytest.approx(float(S), abs=1e-11)
     total = float(solution.energy + solution.entropy)
     assert total == pytest.approx(float(S), abs=1e-11)
-    E = bpkr.energy(unequal.operator.kernel(solution.U[0]), 0.1, unequal.y) / 9
+    E = energy_of(unequal.operator.kernel(solution.U[0]), 0.1, unequal.y) / 9
     assert float(solution.energy) == pytest.approx(float(E), abs=1e-11)
 
 

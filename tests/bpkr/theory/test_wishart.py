@@ -8,6 +8,7 @@ from statmech_attn import bpkr
 from statmech_attn.batches import rng
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.theory import wishart
+from statmech_attn.bpkr.theory.action import energy as energy_of
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def weighted(U, problem):
     """Mean of draws from the prior weighted by the labels, and its squared error."""
     kernel, T = problem.operator.kernel, problem.temperature
     energies = jax.lax.map(
-        lambda u: bpkr.energy(kernel(u), T, problem.y), U, batch_size=2000
+        lambda u: energy_of(kernel(u), T, problem.y), U, batch_size=2000
     )
     weight = jax.nn.softmax(-energies / 2)
     mean = jnp.einsum("s,sab->ab", weight, U)

@@ -8,7 +8,7 @@ import pytest
 
 from statmech_attn import dmft
 from statmech_attn.dmft import extensive
-from statmech_attn.dmft.extensive.moving_recall import FINE, Moving
+from statmech_attn.dmft.extensive.moving_recall import FINE, Moving, moving_capacity
 
 
 ONE = dmft.site_classes(np.ones((4, 1, 1)))
@@ -79,7 +79,7 @@ def test_the_recursion_of_a_cycle_settles_in_moving_recall():
 @pytest.mark.slow
 def test_capacity_of_a_sequence_that_moves():
     """C = 1: 0.269 (Duering, Coolen and Sherrington 1998), from the general code."""
-    found = extensive.moving_capacity(problem_of(1, 0.1, np.inf))
+    found = moving_capacity(problem_of(1, 0.1, np.inf))
     assert found.value == pytest.approx(0.26906, abs=1e-5)
     assert 0 < found.noise < 1
 
@@ -90,7 +90,7 @@ def test_two_formulations_have_one_capacity_to_their_stated_errors(beta):
     """Equations of other variables, solved by other code, agree to rounding."""
     problem = problem_of(1, 0.1, beta)
     one = extensive.capacity(problem, [1.0])
-    other = extensive.moving_capacity(problem)
+    other = moving_capacity(problem)
     assert abs(one.value - other.value) <= np.hypot(one.error, other.error)
     assert 2.0**-53 * one.value < one.error < 1e-14
 

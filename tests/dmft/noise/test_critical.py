@@ -10,9 +10,11 @@ import pytest
 from scipy.integrate import dblquad, quad
 from scipy.special import gamma, gammaln, log_ndtr, pbdv
 
-from statmech_attn import dmft, montecarlo
+from statmech_attn import dmft
+from statmech_attn.dmft.network import next_means
 from statmech_attn.dynamics.continuation import find_cycle, follow_cycle, Problem
 from statmech_attn.montecarlo.finite_networks.binomial import any_count
+from statmech_attn.montecarlo.finite_networks.collapsed import class_counts
 from statmech_attn.montecarlo.finite_networks.randomness import address, seed_words
 from statmech_attn.statistics.agreement import threshold
 
@@ -390,7 +392,7 @@ def test_a_doubling_is_a_pitchfork_of_the_map_taken_twice():
 @partial(jax.jit, static_argnames="samples")
 def windows_of_spins(net, params, state, counts, key, stride, samples):
     def draw(state, key):
-        chance = (1 + dmft.next_means(net, params, state.newest, None)) / 2
+        chance = (1 + next_means(net, params, state.newest, None)) / 2
         lanes = address(seed_words(key), jnp.arange(chance.size, dtype=jnp.uint32))
         lanes = tuple(x.reshape(chance.shape) for x in lanes)
         means = 2 * any_count(lanes, counts[:, None], chance) / counts[:, None]
@@ -414,7 +416,7 @@ def test_spins_of_the_published_network_have_the_law_at_its_torus():
     gamma_, epsilon = (float(problem.parameters[k]) for k in ("gamma", "epsilon"))
     params = dmft.parameters(np.full(48, special.value), gamma_, epsilon)
     state = dmft.from_window(net, params, special.x.reshape(4, 3, 1), 0)
-    counts = montecarlo.class_counts(patterns, n).astype(float)
+    counts = class_counts(patterns, n).astype(float)
     stride = 4 * int(0.1 / law.growth / law.rounding(n))
     given = net, params, state, counts, jax.random.key(5), stride
     windows = np.asarray(windows_of_spins(*given, samples=240))[40:]

@@ -9,6 +9,7 @@ import scipy
 
 from statmech_attn import dmft, dynamics
 from statmech_attn.dmft import advance_with_entropy, empty_window
+from statmech_attn.dmft.network import next_means
 from statmech_attn.dmft.noise import irreversibility
 from statmech_attn.dynamics import diagrams
 
@@ -121,7 +122,7 @@ def test_rates_of_the_map_are_divergences_of_paths(redrawn):
     state = dmft.advance(net, params, state, transient)
     clock, means = int(state.clock), []
     for _ in range(steps + 3 * C):
-        means.append(dmft.next_means(net, params, state.newest, state.means))
+        means.append(next_means(net, params, state.newest, state.means))
         state = dmft.step(net, params, state)
     forwards, backwards = fields(net, params, np.array(means), clock)
     change = redrawn or 1.0
@@ -258,7 +259,7 @@ def test_trajectories_have_the_rate_of_every_token():
     rates = orbits.compute().entropy_production.transpose("beta", "time")
     draw = lambda state, _: (
         dmft.step(net, params, state),
-        dmft.next_means(net, params, state.newest, state.means),
+        next_means(net, params, state.newest, state.means),
     )
     C, first = net.context, start(params)
     means = np.asarray(jax.lax.scan(draw, first, None, length=33 + C)[1])

@@ -9,13 +9,16 @@ import pytest
 
 from statmech_attn.batches import rng
 from statmech_attn.bpkr import Problem
-from statmech_attn.montecarlo import sample_weights, weight_space
+from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.posterior_samples.langevin import (
     langevin,
     stiffness,
     TIME,
 )
-from statmech_attn.montecarlo.posterior_samples.weight_sampling import FIRST_STEP
+from statmech_attn.montecarlo.posterior_samples.weight_sampling import (
+    FIRST_STEP,
+    sample_weights,
+)
 from statmech_attn.reporting import Silent
 
 

@@ -9,8 +9,9 @@ from scipy import signal, stats
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
 from statmech_attn.bpkr import Problem
-from statmech_attn.montecarlo import sample_weights, weight_space
+from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.posterior_samples.weight_sampling import (
+    sample_weights,
     STRETCHES_HELD,
     StretchMeans,
 )

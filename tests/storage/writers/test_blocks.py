@@ -18,7 +18,8 @@ import pytest
 from statmech_attn import storage
 from statmech_attn.batches import rng
 from statmech_attn.bpkr import Problem
-from statmech_attn.montecarlo import sample_weights, weight_space
+from statmech_attn.montecarlo import weight_space
+from statmech_attn.montecarlo.posterior_samples.weight_sampling import sample_weights
 from statmech_attn.reporting import Silent
 from statmech_attn.storage.writers.blocks import BlockFolder
 

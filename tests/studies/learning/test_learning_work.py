@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import studies
-from statmech_attn.bpkr import saddle_points
+from statmech_attn.bpkr.grids import saddle_points
 from statmech_attn.bpkr.theory import predictor, saddle
 from statmech_attn.scan.chunks import chunk_computation
 from statmech_attn.scan.chunks.work import Chunk, RAISED, Stopped

@@ -11,8 +11,7 @@ from rich.console import Console
 
 from statmech_attn import bpkr, plotting, storage, studies
 from statmech_attn.batches import rng
-from statmech_attn.bpkr import saddle_points
-from statmech_attn.bpkr.grids import chosen_temperature as choice
+from statmech_attn.bpkr.grids import chosen_temperature as choice, saddle_points
 from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.cli.texts.tables import with_error
 from statmech_attn.scan.engines.local import in_memory

@@ -20,6 +20,8 @@ from statmech_attn.scan.chunks.work import Chunk
 from statmech_attn.studies import load_trained
 from statmech_attn.studies.one_shot import examples
 from statmech_attn.tasks.one_shot import Setting
+from statmech_attn.training.results import RUNNING
+from statmech_attn.training.transformer import outputs
 
 
 slow = pytest.mark.slow  # a saddle point of its own takes long to compile
@@ -49,7 +51,7 @@ def folder(made_trained, made_images, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pruning")
     made_images.write_digits(made_images.write_omniglot(folder, side=16), side=16)
     networks = [made_trained.drawn_network(SETTING, n) for n in range(3)]
-    codes = [training.RUNNING, training.VANISHED, training.RUNNING]
+    codes = [RUNNING, training.VANISHED, RUNNING]
     made_trained.write_trained(folder / "trained.h5", networks, SETTING, codes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STATMECH_ATTN_DATA", str(folder))
@@ -131,7 +133,7 @@ def test_accuracies_are_those_of_networks_that_never_had_the_heads(source, learn
                 assert pruned == right(without(network, *head))
 
 
-OUTPUTS = jax.jit(training.outputs)
+OUTPUTS = jax.jit(outputs)
 
 
 def without(network, layer, head):

@@ -6,6 +6,7 @@ from statmech_attn import studies, training
 from statmech_attn.studies.one_shot import examples
 from statmech_attn.studies.one_shot.trained import load_trained
 from statmech_attn.tasks.one_shot import Setting
+from statmech_attn.training.results import RUNNING
 
 
 SETTING = Setting(image_size=16, patch=8, channels=1)
@@ -42,7 +43,7 @@ def test_a_file_in_which_no_network_learned_says_so(write):
 
 def test_the_exact_law_of_pruning_needs_a_whole_width(write):
     """Said before images are read and networks are scored."""
-    path = write(training.RUNNING)
+    path = write(RUNNING)
     with pytest.raises(ValueError, match="width must be whole in the exact law"):
         pruning_of(path, 10.5, True)
     for width, exact in ((10.5, False), (10, True)):

@@ -23,13 +23,9 @@ from statmech_attn.studies.one_shot.tables import ONE_SHOT_PRESETS, OneShotTrain
 from statmech_attn.studies.one_shot.trained import TrainedNetworks
 from statmech_attn.studies.one_shot.trained_tables import TrainedTask
 from statmech_attn.tasks import images, one_shot as one_shot_task
-from statmech_attn.training import (
-    attention_heads,
-    one_shot_networks,
-    outputs,
-    value_weights,
-)
+from statmech_attn.training import attention_heads, one_shot_networks, value_weights
 from statmech_attn.training.stochastic import precision_here, StochasticTrainer
+from statmech_attn.training.transformer import outputs
 
 
 SMALL = {

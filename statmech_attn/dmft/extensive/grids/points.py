@@ -58,11 +58,7 @@ ParameterValues = float | Sequence[float] | np.ndarray
 
 
 def label(name: str) -> tuple[str, str, str]:
-    """Dimensions, words and symbol of an order parameter.
-
-    Args:
-        name: in a file.
-    """
+    """Dimensions, words and symbol of an order parameter."""
     if name in ONE_TIME:
         last, words, symbol = ONE_TIME[name]
         return f"time {last}", words, symbol
@@ -121,11 +117,7 @@ class TimedPoints(Points):
         return math.prod(map(len, self._grid.values()))
 
     def parameters(self, number: int) -> dict[str, float]:
-        """Parameters of a point by name.
-
-        Args:
-            number: of the point.
-        """
+        """Parameters of a point by name."""
         place = self.index(number)
         return {name: float(x[place[name]]) for name, x in self._grid.items()}
 
@@ -143,11 +135,7 @@ class TimedPoints(Points):
         return [n for n in MEASURED if n in ONE_TIME or self.recall.two_times]
 
     def problem(self, number: int) -> LoadedNetwork:
-        """The network of a point.
-
-        Args:
-            number: of the point.
-        """
+        """The network of a point."""
         return self._posed(self.parameters(number))
 
     def _posed(self, values: dict[str, float]) -> LoadedNetwork:
@@ -160,11 +148,7 @@ class TimedPoints(Points):
         return n * (2 * self.net.n_patterns + self.net.context + n * pairs)
 
     def require_memory(self, copies: int) -> None:
-        """Refuse a result that fills the memory.
-
-        Args:
-            copies: of the numbers of a choice of parameters.
-        """
+        """Refuse a result that fills the memory."""
         needed = 8 * copies * self.choices * self.stored_numbers()
         if needed > LARGEST:
             raise ValueError(
