@@ -138,7 +138,7 @@ def panels(measured: dict[str, xr.Dataset]):
     sheet = sheets.sheet(None, 9, lambda: sheets.grid(style.DOUBLE, 7.4, 3, 3))
     for row, (name, dataset) in enumerate(measured.items()):
         axes = sheet.axes[3 * row : 3 * row + 3]
-        plotting.finite_size_collapse(dataset, axes=axes)
+        plotting.figure(dataset, "finite_size", axes=axes)
         axes[0].set_title(name)
     sheet.legend(of=slice(1))
     sheet.letters()

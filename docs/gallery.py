@@ -6,9 +6,9 @@ Both the figures and what they are drawn from (`gallery_sources`) stay in
 
 import hashlib
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gallery_sources
 import jax
@@ -48,8 +48,6 @@ from gallery_sources import (
     SCANS,
     SCORES,
     SELECTION,
-    SEQUENTIAL,
-    SEQUENTIAL_BOUNDARY,
     SEVERAL_SETS,
     SHOT,
     SIMULATION,
@@ -68,6 +66,8 @@ from PIL import Image
 import statmech_attn
 from statmech_attn import dynamics, plotting, storage
 from statmech_attn.explore import export
+from statmech_attn.kinds import KINDS
+from statmech_attn.plotting.frame.drawing import of_modules
 
 
 HERE = Path(__file__).resolve().parent
@@ -83,13 +83,14 @@ class Row(NamedTuple):
     """A figure: the files it is drawn from, and how.
 
     Attributes:
-        function: name in `plotting`.
+        name: of a function of `plotting`, or of the picture of a file.
         sources: files, which are called a, b, c, ... in the call.
-        call: of `plotting`; the function of all files when omitted.
+        call: of `plotting`; the function of all files, or the picture of the first one,
+            when omitted.
         tutorial: where the figure is explained.
     """
 
-    function: str
+    name: str
     sources: Sequence[Source]
     call: str = ""
     tutorial: str = ""
@@ -99,13 +100,10 @@ DYNAMICS = (
     Row("bifurcation_diagram", [ZOOM], tutorial="02_poclopez_aguilera"),
     Row("bifurcation_samples", [RETURNS], tutorial="10_own_map"),
     Row("lyapunov_spectrum", [ZOOM], tutorial="05_continuation"),
-    Row("entropy_production", [ZOOM]),
     Row("phase_ribbon", [ZOOM], tutorial="04_phases"),
-    Row("classifier_disagreement", [ZOOM], tutorial="02_poclopez_aguilera"),
+    Row("classifiers", [ZOOM], tutorial="02_poclopez_aguilera"),
     Row("phase_diagram", [PLANE, BOUNDARY], tutorial="11_cluster"),
-    Row("phase_map", [SEQUENTIAL, SEQUENTIAL_BOUNDARY]),
-    Row("exponent_map", [PLANE], tutorial="11_cluster"),
-    Row("entropy_map", [PLANE]),
+    Row("entropy_production", [PLANE]),
     Row(
         "trajectory_windows",
         [ORBITS, RUNNING],
@@ -124,12 +122,15 @@ DYNAMICS = (
         "spectra(a, phases=b)",
         "02_poclopez_aguilera",
     ),
-    Row("response_curves", [RESPONSES], tutorial="15_arrow_of_time"),
-    Row("finite_size_collapse", [CRITICAL_SPINS], tutorial="15_arrow_of_time"),
+    Row("response", [RESPONSES], tutorial="15_arrow_of_time"),
+    Row(
+        "finite_size_collapse",
+        [CRITICAL_SPINS],
+        'figure(a, "finite_size")',
+        tutorial="15_arrow_of_time",
+    ),
     Row("running_lyapunov", [RUNNING], tutorial="02_poclopez_aguilera"),
     Row("continuation_diagram", PE5, tutorial="05_continuation"),
-    Row("branches", PE5[1:], tutorial="05_continuation"),
-    Row("bifurcation_points", PE5[1:], tutorial="05_continuation"),
     Row("critical_curves", [CURVES], tutorial="05_continuation"),
     Row("bifurcation_curves", [CURVES], tutorial="05_continuation"),
     Row(
@@ -138,7 +139,7 @@ DYNAMICS = (
         "sweep_diagram(a, [b, c])",
         "02_poclopez_aguilera",
     ),
-    Row("basin_fractions", [BASINS], tutorial="04_phases"),
+    Row("basins", [BASINS], tutorial="04_phases"),
     Row("lifetimes", [BASINS], tutorial="04_phases"),
     Row(
         "hysteresis",
@@ -158,23 +159,24 @@ DYNAMICS = (
         "06_theory_and_simulation",
     ),
     Row("agreement", [AGREEMENT], tutorial="06_theory_and_simulation"),
-    Row("differences_in_time", [AGREEMENT], tutorial="06_theory_and_simulation"),
+    Row("differences", [AGREEMENT], tutorial="06_theory_and_simulation"),
     Row("finite_series", [INDICATORS]),
     Row(
-        "overlaps_in_time",
+        "overlaps",
         [GROWING, GROWING_SPINS],
+        'figure(a, "overlaps", simulation=b)',
         tutorial="13_growing_patterns",
     ),
-    Row("crosstalk_in_time", [GROWING], tutorial="13_growing_patterns"),
-    Row("two_times", [GROWING], tutorial="13_growing_patterns"),
-    Row("extensive_agreement", [GROWING_COMPARED]),
+    Row("crosstalk", [GROWING], tutorial="13_growing_patterns"),
+    Row("correlations", [GROWING], tutorial="13_growing_patterns"),
+    Row("extensive_agreement", [GROWING_COMPARED], 'figure(a, "agreement")'),
     Row(
         "capacities",
         [CAPACITIES, Kept("capacity_spins")],
         tutorial="13_growing_patterns",
     ),
-    Row("capacities_of_spins", [Kept("capacity_spins")]),
-    Row("motion_against_size", [Kept("crosstalk_spins")]),
+    Row("thresholds", [Kept("capacity_spins")]),
+    Row("motion", [Kept("crosstalk_spins")]),
     Row(
         "phases_against_load",
         [CROSSTALK, Kept("crosstalk_spins")],
@@ -183,38 +185,40 @@ DYNAMICS = (
 )
 LEARNING = (
     Row(
-        "accuracy_against_width",
+        "accuracy",
         [SADDLE, EXACT],
-        "accuracy_against_width(a, [b])",
-        "07_tiberi",
+        'figure(a, "accuracy", posteriors=[b])',
+        tutorial="07_tiberi",
     ),
-    Row("evidence_against_width", [SADDLE], tutorial="09_exact_law"),
-    Row("order_parameter_matrices", [SADDLE], tutorial="07_tiberi"),
+    Row("evidence", [SADDLE], tutorial="09_exact_law"),
+    Row("order_parameters", [SADDLE], tutorial="07_tiberi"),
     Row("alignment", [SADDLE], tutorial="07_tiberi"),
-    Row("path_kernels", [SADDLE], tutorial="07_tiberi"),
+    Row("kernels", [SADDLE], tutorial="07_tiberi"),
     Row("finite_width", [WIDTHS], tutorial="09_exact_law"),
     Row("error_against_examples", [CURVE]),
-    Row("variance_against_examples", [CURVE]),
-    Row("evidence_and_validation", [SELECTION]),
-    Row("training", [DESCENT, SADDLE]),
+    Row("posterior_variance", [CURVE]),
+    Row("model_selection", [SELECTION]),
+    Row("training", [DESCENT, SADDLE], 'figure(a, "training", theory=b)'),
     Row("learning_curves", [TRAINED]),
     Row(
         "one_shot_accuracy",
         [*SHOT, TRAINED],
-        "one_shot_accuracy([a, b, c, d], trained=e)",
-        "07_tiberi",
+        'dict(plotting.one_shot_pictures([a, b, c, d], trained=e))["accuracy"]',
+        tutorial="07_tiberi",
     ),
     Row(
         "one_shot_matrices",
         [SHOT[0], *SAMPLES, TRAINED],
-        "one_shot_matrices(a, [b, c], d)",
-        "07_tiberi",
+        'dict(plotting.one_shot_pictures([a], [b, c], d))["order_parameters"]',
+        tutorial="07_tiberi",
     ),
-    Row("one_shot_alignment", [SHOT[0]], tutorial="07_tiberi"),
+    Row(
+        "one_shot_alignment", [SHOT[0]], 'figure(a, "alignment")', tutorial="07_tiberi"
+    ),
     Row("pruned_heads", [PRUNED], tutorial="07_tiberi"),
     Row("pruning_ranks", [PRUNED], tutorial="07_tiberi"),
     Row("cumulative_pruning", [PRUNED], tutorial="07_tiberi"),
-    Row("accuracy_on_sets", [SEVERAL_SETS]),
+    Row("test_sets", [SEVERAL_SETS]),
     Row("head_scores", [SCORES]),
     Row("heads_together", [SCORES]),
     Row("ablation", [ABLATED]),
@@ -256,9 +260,9 @@ def _draw(pictures: Path, data: Path) -> None:
             files = [_read(source, data) for source in row.sources]
             names = dict(zip(LETTERS, files))
             modules = {"dynamics": dynamics, "plotting": plotting}
-            figure = eval(f"plotting.{_call(row)}", modules, names)
-            plotting.save(figure, pictures, row.function, formats=("png",), dpi=DPI)
-            with Image.open(pictures / f"{row.function}.png") as picture:
+            figure = eval(_call(row), modules, names)
+            plotting.save(figure, pictures, row.name, formats=("png",), dpi=DPI)
+            with Image.open(pictures / f"{row.name}.png") as picture:
                 picture.thumbnail((SMALL, SMALL))
                 picture.save(pictures / _small(row))
     jax.clear_caches()
@@ -305,9 +309,7 @@ def _pages(drawn: bool) -> dict[str, str]:
     for title, rows in SECTIONS.items():
         lines += [title, "-" * len(title), "", *_wall(rows, drawn)]
         for row in rows:
-            pages[f"gallery/{row.function}.rst"] = (
-                "\n".join(_section(row, drawn)) + "\n"
-            )
+            pages[f"gallery/{row.name}.rst"] = "\n".join(_section(row, drawn)) + "\n"
     tree = [f"   {name.removesuffix('.rst')}" for name in pages]
     lines += [".. toctree::", "   :hidden:", "", *tree]
     return pages | {"gallery.rst": "\n".join(lines) + "\n"}
@@ -320,15 +322,15 @@ is built; the scripts of ``paper_figs`` draw the same at publication size
 (:doc:`/figures`).
 
 ``statmech-attn figure FILE.h5 --output figures`` draws all figures of a file at once;
-the calls below draw one.  Every function takes ``ax=`` or ``axes=`` and then draws its
-panels on axes of yours.
+the calls below draw one.  With ``ax=`` or ``axes=`` its panels are drawn on axes of
+yours.
 
 ``statmech-attn explore``, the last command of each, shows the same files in the
 browser, to move in and to compute further (:doc:`/howto/explorer`).  Below a scan is a
 link to its page, which moves as well but computes nothing.
 
-Not drawn here is ``one_shot_kernels``, which is ``path_kernels`` of trained heads and
-needs a file with ``run.kernels = true``.
+Not drawn here are ``one_shot_kernels``, the picture ``kernels`` of trained heads, which
+needs a file with ``run.kernels = true``, and ``trajectories`` of systems of your own.
 """
 
 
@@ -337,29 +339,28 @@ def _wall(rows: Sequence[Row], drawn: bool) -> list[str]:
     for row in rows:
         lines += [
             "   .. grid-item-card::",
-            f"      :link: gallery-{row.function}",
+            f"      :link: gallery-{row.name}",
             "      :link-type: ref",
             "      :text-align: center",
         ]
         if drawn:
             lines.append(f"      :img-top: gallery/{_small(row)}")
-        lines += ["", f"      {row.function.replace('_', ' ')}", ""]
+        lines += ["", f"      {row.name.replace('_', ' ')}", ""]
     return lines
 
 
 def _small(row: Row) -> str:
     """File name of the small picture of a row."""
-    return f"{row.function}_small.png"
+    return f"{row.name}_small.png"
 
 
 def _section(row: Row, drawn: bool) -> list[str]:
-    function = getattr(plotting, row.function)
-    words = inspect.getdoc(function).split("\n\n")[0].replace("\n", " ")
+    words = inspect.getdoc(_drawing(row)).split("\n\n")[0].replace("\n", " ")
     lines = [
-        f".. _gallery-{row.function}:",
+        f".. _gallery-{row.name}:",
         "",
-        row.function,
-        "=" * len(row.function),
+        row.name,
+        "=" * len(row.name),
         "",
     ]
     where = (
@@ -375,7 +376,7 @@ def _section(row: Row, drawn: bool) -> list[str]:
     lines += ["", ".. code-block:: python", ""]
     lines += [f"    {line}" for line in _program(row)] + [""]
     if drawn:
-        lines += [f".. image:: {row.function}.png", f"    :alt: {words}", ""]
+        lines += [f".. image:: {row.name}.png", f"    :alt: {words}", ""]
         scans = [source for source in row.sources if source in SCANS]
         pages = [
             f"`{Path(x.file).stem} <../../{VIEWS.name}/{_view(x)}>`__" for x in scans
@@ -384,8 +385,22 @@ def _section(row: Row, drawn: bool) -> list[str]:
     return lines
 
 
+def _drawing(row: Row) -> Callable[..., Any]:
+    """The function that draws a row."""
+    if row.name in plotting.__all__:
+        return getattr(plotting, row.name)
+    named = [x for x in KINDS if isinstance(x.pictures, str)]
+    every = [x for kind in named for x in of_modules(kind.name, kind.pictures)]
+    return next(x.draw for x in every if row.name in (x.function, x.name))
+
+
 def _call(row: Row) -> str:
-    return row.call or f"{row.function}({', '.join(LETTERS[: len(row.sources)])})"
+    """The call in `plotting` that draws a row."""
+    of_face = row.name in plotting.__all__
+    files = ", ".join(LETTERS[: len(row.sources)])
+    default = f"{row.name}({files})" if of_face else f'figure(a, "{row.name}")'
+    call = row.call or default
+    return call if "plotting." in call else f"plotting.{call}"
 
 
 def _program(row: Row) -> list[str]:
@@ -396,7 +411,7 @@ def _program(row: Row) -> list[str]:
         f'{letter} = storage.read("{source.file}")'
         for letter, source in zip(LETTERS, row.sources)
     ]
-    return [f"from statmech_attn import {used}", "", *read, f"plotting.{call}"]
+    return [f"from statmech_attn import {used}", "", *read, call]
 
 
 def setup(app) -> None:

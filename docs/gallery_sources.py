@@ -254,20 +254,6 @@ BOUNDARY = Study(
     "analysis/phase_boundary.toml",
     ("run.transient=20000", "run.largest_step=0.05", "curves.max_points=20"),
 )
-SEQUENTIAL = Study(
-    "analysis/sequential.toml",
-    (
-        "parameters.beta.num=9",
-        "parameters.redrawn.num=8",
-        "run.transient=2000",
-        "run.steps=2000",
-        "run.extend=false",
-    ),
-)
-SEQUENTIAL_BOUNDARY = Study(
-    "analysis/sequential_boundary.toml",
-    ("run.largest_step=0.1", "curves.max_points=20"),
-)
 CURVES = Study(
     "analysis/continuation.toml",
     ("run.transient=20000", "run.largest_step=0.05", "curves.max_points=25"),
@@ -355,7 +341,7 @@ CAPACITIES = Study(
 )
 PE5 = Kept("pe5_continuation"), Kept("pe5_continuation_locking")
 TORUS = Kept("pe5_torus")
-SCANS = ZOOM, PLANE, SEQUENTIAL, UP, DOWN, TORUS  # each has a page to move in
+SCANS = ZOOM, PLANE, UP, DOWN, TORUS  # each has a page to move in
 SHOT = [Kept(f"one_shot_theory-{i}") for i in range(4)]
 SAMPLES = [Kept(f"one_shot_{of}-0") for of in ("exact", "weights")]
 TRAINED, PRUNED = Kept("one_shot_training"), Kept("one_shot_pruning")

@@ -8,9 +8,9 @@ from statmech_attn import dynamics, plotting
 def main(arguments=None):
     script = Script(__file__, __doc__, arguments)
     attractors = script.study("analysis/basins.toml")
-    script.save(plotting.basin_fractions(attractors), "basin_fractions")
+    script.save(plotting.figure(attractors, "basins"), "basin_fractions")
     long = script.study("analysis/lifetimes.toml")
-    script.save(plotting.lifetimes(long), "lifetimes")
+    script.save(plotting.figure(long, "lifetimes"), "lifetimes")
     sweeps = (script.study(f"analysis/sweep_{way}.toml") for way in ("up", "down"))
     compared = dynamics.diagrams.compare_sweeps(*sweeps)
     script.save(plotting.hysteresis(compared), "hysteresis")

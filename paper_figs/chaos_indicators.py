@@ -8,8 +8,8 @@ from statmech_attn import plotting
 def main(arguments=None):
     script = Script(__file__, __doc__, arguments)
     measured = script.analysis("analysis/chaos_indicators.py")
-    script.save(plotting.chaos_indicators(measured), "chaos_indicators")
-    script.save(plotting.finite_series(measured), "finite_series")
+    script.save(plotting.figure(measured, "chaos_indicators"), "chaos_indicators")
+    script.save(plotting.figure(measured, "finite_series"), "finite_series")
 
 
 if __name__ == "__main__":

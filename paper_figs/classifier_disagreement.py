@@ -9,7 +9,7 @@ def main(arguments=None):
     script = Script(__file__, __doc__, arguments)
     for part in ("full", "zoom"):
         scan = script.study(f"analysis/bifurcation_{part}.toml")
-        picture = plotting.classifier_disagreement(scan)
+        picture = plotting.figure(scan, "classifiers")
         script.save(picture, f"classifier_disagreement_{part}")
 
 

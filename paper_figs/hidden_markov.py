@@ -12,8 +12,11 @@ def main(arguments=None):
         script.study("simulations/hidden_markov_exact.toml"),
         script.study("simulations/hidden_markov_weights.toml"),
     ]
-    pictures = plotting.learning_pictures(theory, samples, widths=(10, 100, 1000))
-    for name, picture in pictures:
+    options = {
+        "accuracy": {"posteriors": samples},
+        "order_parameters": {"widths": (10, 100, 1000)},
+    }
+    for name, picture in plotting.pictures(theory, options=options):
         script.save(picture, f"hidden_markov_{name}")
 
 

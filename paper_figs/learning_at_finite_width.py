@@ -13,7 +13,7 @@ def main(arguments=None):
         script.study("simulations/hidden_markov_weights.toml"),
     ]
     agreement = comparison.compare(theory, *samples)
-    script.save(plotting.finite_width(agreement), "learning_at_finite_width")
+    script.save(plotting.figure(agreement, "finite_width"), "learning_at_finite_width")
 
 
 if __name__ == "__main__":

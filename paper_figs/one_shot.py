@@ -11,7 +11,7 @@ TRAINING = "simulations/one_shot_training.toml"
 def main(arguments=None):
     script = Script(__file__, __doc__, arguments, kept=True)
     trained = script.study(TRAINING)
-    script.save(plotting.learning_curves(trained), "one_shot_learning_curves")
+    script.save(plotting.figure(trained, "learning_curves"), "one_shot_learning_curves")
     good = usable(trained)
     theories = [
         script.of_trained("analysis/one_shot_theory.toml", TRAINING, restart=r)

@@ -21,7 +21,7 @@ def main(arguments=None):
     for name, picture in pictures:
         script.save(picture, f"one_shot_deep_{name}")
     pruned = script.of_trained("analysis/one_shot_pruning_deep.toml", TRAINING)
-    for name, picture in plotting.pruning_pictures(pruned):
+    for name, picture in plotting.pictures(pruned):
         script.save(picture, f"one_shot_deep_{name}")
 
 

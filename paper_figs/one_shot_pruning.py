@@ -15,7 +15,7 @@ def main(arguments=None):
         script.study(training)
         study = f"analysis/one_shot_pruning{variant}.toml"
         pruned = script.of_trained(study, training)
-        for name, picture in plotting.pruning_pictures(pruned):
+        for name, picture in plotting.pictures(pruned):
             script.save(picture, f"one_shot{variant}_{name}")
 
 

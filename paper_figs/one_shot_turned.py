@@ -11,7 +11,9 @@ TRAINING = "simulations/one_shot_training_turned.toml"
 def main(arguments=None):
     script = Script(__file__, __doc__, arguments, kept=True)
     trained = script.study(TRAINING)
-    script.save(plotting.learning_curves(trained), "one_shot_turned_learning_curves")
+    script.save(
+        plotting.figure(trained, "learning_curves"), "one_shot_turned_learning_curves"
+    )
     good = usable(trained)
     theories = [
         script.of_trained("analysis/one_shot_theory_turned.toml", TRAINING, restart=r)
@@ -21,7 +23,7 @@ def main(arguments=None):
     for name, picture in plotting.one_shot_pictures(theories, trained=solved):
         script.save(picture, f"one_shot_turned_{name}")
     pruned = script.of_trained("analysis/one_shot_pruning_turned.toml", TRAINING)
-    for name, picture in plotting.pruning_pictures(pruned):
+    for name, picture in plotting.pictures(pruned):
         script.save(picture, f"one_shot_turned_{name}")
 
 

@@ -9,7 +9,7 @@ def main(arguments=None):
     script = Script(__file__, __doc__, arguments)
     script.study("analysis/trajectories.toml")
     averages = script.analysis("analysis/running_lyapunov.py", of="trajectories")
-    script.save(plotting.running_lyapunov(averages), "running_lyapunov")
+    script.save(plotting.figure(averages, "running_lyapunov"), "running_lyapunov")
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ plotting.bifurcation_diagram(zoom)
 # needs a threshold, and it takes neither periods nor transients into account.  Where do
 # its phases differ from those that rest on all evidence?
 
-plotting.classifier_disagreement(zoom)
+plotting.figure(zoom, "classifiers")
 
 # %%
 # They differ at few points, black above: on the torus, where the plain average is still

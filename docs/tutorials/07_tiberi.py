@@ -59,7 +59,15 @@ print(theory.statmech.describe())
 
 # %%
 
-pictures = dict(plotting.learning_pictures(theory, [exact], widths=(10, 100, 1000)))
+pictures = dict(
+    plotting.pictures(
+        theory,
+        options={
+            "accuracy": {"posteriors": [exact]},
+            "order_parameters": {"widths": (10, 100, 1000)},
+        },
+    )
+)
 pictures["accuracy"]
 
 # %%
@@ -154,8 +162,8 @@ shots["order_parameters"]
 # be removed?
 
 pruning = storage.read(results / "one_shot_pruning-laptop.h5")
-cuts = dict(plotting.pruning_pictures(pruning))
-plotting.pruning_ranks(pruning)
+cuts = dict(plotting.pictures(pruning))
+plotting.figure(pruning, "pruning_ranks")
 
 # %%
 # Scores and lost accuracy have a rank correlation of :math:`0.695 \pm 0.058` (published
@@ -164,7 +172,7 @@ plotting.pruning_ranks(pruning)
 # published network, whose second head costs 0.008 alone, lies within the scatter of
 # such trainings.
 
-plotting.cumulative_pruning(pruning)
+plotting.figure(pruning, "cumulative_pruning")
 
 # %%
 # Figure by figure

@@ -69,7 +69,7 @@ spins = studies.run(
         }
     )
 )
-plotting.overlaps_in_time(theory, spins)
+plotting.figure(theory, "overlaps", simulation=spins)
 
 # %%
 # Lines are the theory, markers spins.  Below the capacity the pattern is recovered.
@@ -111,14 +111,14 @@ print(noticed.statmech.describe())
 # of tokens :math:`t` and :math:`t'` show it: a block of tokens that stay alike where
 # the pattern is retrieved, a narrow diagonal where it is lost.
 
-figure = plotting.two_times(theory.sel(alpha=[0.15, 0.3]), "C")
+figure = plotting.figure(theory.sel(alpha=[0.15, 0.3]), "correlations")
 figure.set_size_inches(plotting.DOUBLE, 3.2)
 figure
 
 # %%
 # The width of the noise, and the attention to the newest and to the previous token:
 
-plotting.crosstalk_in_time(theory)
+plotting.figure(theory, "crosstalk")
 
 # %%
 # Where retrieval is lost, attention turns to the newest token: queries find the keys of

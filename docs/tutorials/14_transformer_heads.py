@@ -208,7 +208,7 @@ plotting.ablation(ablation.to_dataset())
 # Where the loss without two heads is above the sum of both, one of them does the work
 # of the other.
 
-plotting.head_interactions(ablation.to_dataset())
+plotting.figure(ablation.to_dataset(), "head_interactions")
 
 # %%
 names = ablation.names
@@ -285,7 +285,7 @@ plt.show()
 # %%
 # With greedy order the loss goes up as late as one head at a time can do.
 
-plotting.greedy_pruning(ablation.to_dataset())
+plotting.figure(ablation.to_dataset(), "greedy_pruning")
 
 # %%
 # :doc:`The measured comparison </transformer_heads>` says the same of ten trainings on

@@ -90,7 +90,7 @@ henon = lambda x: jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
 of_henon = dynamics.unstable_cycles(henon, jnp.array([0.1, 0.2]), period=9)
 inside = of_henon.where(of_henon.distance < 0.02)  # without a fixed point elsewhere
 print(inside)
-plotting.unstable_cycles(inside.to_dataset())
+plotting.figure(inside.to_dataset(), "unstable_cycles")
 
 # %%
 # Where to go next

@@ -11,6 +11,7 @@ from statmech_attn import layout, plotting
 from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.comparison import compare, least_spins, VERDICTS
 from statmech_attn.comparison.trajectories import smallest_spread
+from statmech_attn.plotting.network.comparison import differences_in_time
 
 
 SIZES, RUNS, STEPS = np.array([10**4, 10**6, 10**8, 10**10]), 1000, 20
@@ -235,8 +236,7 @@ def test_steps_of_one_n_do_not_decide_where_they_may_be_biased():
     said = printed(biased)
     assert "5 of 20" in said and "from token 6 to 20 one N alone" in said
     headings = [
-        axis.get_title(loc="left")
-        for axis in plotting.differences_in_time(biased, sizes=4).axes
+        axis.get_title(loc="left") for axis in differences_in_time(biased, sizes=4).axes
     ]
     assert sum("agrees (5 of 20 tokens)" in words for words in headings) == 2
     alone = compare(theory, simulation.isel(n_spins=[-1]))
@@ -248,5 +248,5 @@ def test_an_n_that_is_not_drawn_is_named():
     theory, simulation = growing([31.0])  # 10 678 spins at beta = 1, 42 711 at 2
     figure = plotting.agreement(compare(theory, simulation))
     assert "not shown: $N = 10^{4}$" in figure.get_supxlabel()
-    figure = plotting.differences_in_time(compare(theory, simulation), sizes=3)
+    figure = differences_in_time(compare(theory, simulation), sizes=3)
     assert "not shown: $N = 10^{10}$" in figure.get_supxlabel()

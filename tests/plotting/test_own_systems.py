@@ -70,10 +70,9 @@ def test_a_section_is_in_the_legend_where_it_was_met(tolerance):
     assert "every step" in [line.get_label() for line in asked.lines]
 
 
-@pytest.mark.parametrize("refine", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_two_parameters_are_a_phase_diagram(refine):
+def test_two_parameters_are_a_phase_diagram():
     grid = {"dissipation": [0.1, 0.2, 0.3], "a": [0.2, 1.4]}
-    scan, figures = drawn(grid, refine=refine)
+    scan, figures = drawn(grid)
     console = Console(file=io.StringIO(), width=100)
     print_summary(scan, console)
     assert "dissipation from" in console.file.getvalue()

@@ -33,16 +33,13 @@ def basin_fractions(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Shares of the starts by set, stacked, and with errors; mean lifetimes below.
 
     A set keeps its colour along the parameter; the number in a wide cell is its period.
-
-    Args:
-        dataset: a result of kind `basins`.
-        axes: three to draw on, for the stack, the errors and the lifetimes.
     """
     name = _axis(dataset)
     dataset = dataset.sortby(name)
     heights = [1.0, 0.8, 0.8]
-    make = lambda: sheets.grid(style.DOUBLE, 4.9, 3, sharex=True, height_ratios=heights)
-    sheet = sheets.sheet(axes, 3, make)
+    sheet = sheets.panels(
+        axes, style.DOUBLE, 4.9, 3, sharex=True, height_ratios=heights
+    )
     edges, colours = style.cell_edges(dataset[name].values), set_colours(dataset)
     stack, errors, rates = sheet.axes
     _stacked(stack, dataset, name, colours)
@@ -51,11 +48,8 @@ def basin_fractions(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     for axis in sheet.axes:
         axis.set_xlim(edges[0], edges[-1])
     sheet.axes[-1].set_xlabel(label(dataset, name))
-    sheet.legend(5)
-    sheet.letters()
     cells = f"numbers: period in {many(dataset.period)}" if stack.texts else ""
-    sheet.note(notes.joined(cells, notes.BARS, _starts(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(cells, notes.BARS, _starts(dataset)), 5)
 
 
 @picture("lifetimes", "basins")
@@ -65,10 +59,6 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
 
     Kaplan-Meier curves with bands of one standard error; crosses mark runs that ended
     first.  Dashed: the maximum likelihood rate, from where the tail begins.
-
-    Args:
-        dataset: a result of kind `basins`.
-        ax: one to draw on.
     """
     name = _axis(dataset)
     dataset = dataset.sortby(name)
@@ -89,8 +79,7 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     axis.plot([], [], "x", color=style.BLACK, ms=4, label="end of the runs")
     if sheet.whole:
         sheet.figure.legend(loc="outside right upper")
-    sheet.note(notes.joined("bands: one standard error", _starts(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined("bands: one standard error", _starts(dataset)))
 
 
 def draw_sweeps(
@@ -139,8 +128,9 @@ def hysteresis(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """
     name = str(dataset.differ.dims[0])
     heights = [1.0, 1.0, 0.5]
-    make = lambda: sheets.grid(style.DOUBLE, 5.0, 3, sharex=True, height_ratios=heights)
-    sheet = sheets.sheet(axes, 3, make)
+    sheet = sheets.panels(
+        axes, style.DOUBLE, 5.0, 3, sharex=True, height_ratios=heights
+    )
     *samples, lower = sheet.axes
     draw_sweeps(samples, dataset)
     look: Any = {"ms": 4, "mew": 0, "color": style.BLACK}
@@ -149,10 +139,7 @@ def hysteresis(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     lower.set_ylabel("distance of\nthe sets")
     lower.set_xlabel(label(dataset, name))
     span(lower, dataset, name)
-    sheet.legend()
-    sheet.letters()
-    sheet.note(notes.network(dataset))
-    return sheet.figure
+    return sheet.finish(notes.network(dataset), 8)
 
 
 def _starts(dataset: xr.Dataset) -> str:

@@ -76,7 +76,7 @@ def bifurcation_diagram(
         axes: to draw on: for phases, samples, exponents, and entropy production where
             the scan has it; one for the samples of a scan without exponents.
     """
-    one_parameter(dataset)
+    name = one_parameter(dataset)
     heights = [0.055, 1.0, 0.75] if "lyapunov" in dataset else [1.0]
     heights += [0.5] if "entropy_production" in dataset else []
     size = style.DOUBLE, {1: 2.9, 3: 4.5, 4: 5.4}[len(heights)]
@@ -92,20 +92,19 @@ def bifurcation_diagram(
         lyapunov_spectrum(dataset, ax=sheet.axes[2])
         samples.set_xlabel("")
     if sheet.axes[3:]:
-        entropy_production(dataset, ax=sheet.axes[3])
+        _draw_production(sheet.axes[3], dataset, name)
         sheet.axes[2].set_xlabel("")
-    sheet.legend(of=slice(2))
-    sheet.letters()
     starts = dataset.sizes.get("start", 1)
     rows = f"{starts} starts at each value" if starts > 1 else ""
     rows += ", a row of (a) each" if rows and ribbon else ""
     after = ""
     if ribbon and followed(dataset).any():
         after = "below a transient in (a) and as × in (c): what follows it"
-    sheet.note(
-        notes.joined(BANDS if ribbon else "", rows, after, notes.network(dataset))
+    return sheet.finish(
+        notes.joined(BANDS if ribbon else "", rows, after, notes.network(dataset)),
+        8,
+        of=slice(2),
     )
-    return sheet.figure
 
 
 @style.styled
@@ -145,9 +144,7 @@ def bifurcation_samples(
     axis.set_ylabel(shown(dataset))
     axis.set_xlabel(label(dataset, name))
     span(axis, dataset, name)
-    sheet.legend()
-    sheet.note(notes.network(dataset))
-    return sheet.figure
+    return sheet.finish(notes.network(dataset), 8)
 
 
 def _samples(dataset: xr.Dataset) -> dict[str, str]:
@@ -210,8 +207,7 @@ def phase_ribbon(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     span(axis, dataset, name)
     if sheet.whole:
         axis.set_xlabel(label(dataset, name))
-    sheet.legend()
-    return sheet.figure
+    return sheet.finish("", 8)
 
 
 @style.styled
@@ -231,29 +227,12 @@ def lyapunov_spectrum(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     draw_spectrum(axis, dataset, name)
     axis.set_xlabel(label(dataset, name))
     span(axis, dataset, name)
-    sheet.note(notes.joined(BANDS, notes.network(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(BANDS, notes.network(dataset)))
 
 
-@style.styled
-def entropy_production(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Entropy production over the parameter, with bands of one standard error.
-
-    Lines end where the phase or the period changes.
-
-    Args:
-        dataset: a result of kind `bifurcation` over one parameter.
-        ax: one to draw on.
-
-    Raises:
-        ValueError: the scan was computed without it.
-    """
-    name = one_parameter(dataset)
-    if "entropy_production" not in dataset:
-        raise ValueError("this scan has no entropy production.")
+def _draw_production(axis: Axes, dataset: xr.Dataset, name: str) -> None:
+    """Entropy production with its error; lines end where phase or period change."""
     dataset = dataset.sortby(name).transpose(name, ...)
-    sheet = sheets.single(ax, style.DOUBLE, 1.8)
-    (axis,) = sheet.axes
     columns = lambda x: x.values.reshape(x.shape[0], -1)
     values = columns(dataset.entropy_production)
     errors = columns(dataset.entropy_production_stderr)
@@ -264,8 +243,6 @@ def entropy_production(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure
     axis.set_ylabel(f"$\\sigma$\n({unit_of(dataset.entropy_production.attrs)})")
     axis.set_xlabel(label(dataset, name))
     span(axis, dataset, name)
-    sheet.note(notes.joined("band: one standard error", notes.network(dataset)))
-    return sheet.figure
 
 
 def followed(dataset: xr.Dataset) -> np.ndarray:

@@ -4,7 +4,7 @@ Takes files of kind `continuation` (docs/hdf5.md).  Branches are shown by the ob
 of a scan's stroboscopic section, so that they can be drawn over its diagram.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -81,28 +81,16 @@ def continuation_diagram(
     beyond = 0.0 if scan is not None else MARGIN * (high - low)
     ranges = [(low - beyond, high + beyond)] + ([zoom] if zoom else [])
     count = len(ranges)
-    make = lambda: sheets.grid(style.DOUBLE, 3.5, 1, count, sharey=True)
-    sheet = sheets.sheet(axes, count, make)
+    sheet = sheets.panels(axes, style.DOUBLE, 3.5, 1, count, sharey=True)
     for axis, limits in zip(sheet.axes, ranges, strict=True):
         if scan is not None:
             bifurcation_samples(scan, section=False, ax=axis)
         for dataset in datasets:
-            branches(dataset, ax=axis)
-            bifurcation_points(dataset, ax=axis)
+            draw_cycles(axis, dataset, dataset)
         axis.set_xlim(limits)
     for axis in sheet.axes[1:] if sheet.whole else []:
         axis.set_ylabel("")
-    sheet.legend()
-    sheet.letters()
-    sheet.note(notes.network(datasets[0]))
-    return sheet.figure
-
-
-def _shown(dataset: xr.Dataset) -> str:
-    """Words of the axis of the samples."""
-    if is_own(dataset):
-        return shown(dataset)
-    return style.WORDS["section"] + r" at $t \equiv 0$ mod $C$"
+    return sheet.finish(notes.network(datasets[0]), 8)
 
 
 @picture("critical_curves", "continuation", when=has_variable("curve_kind"))
@@ -134,24 +122,21 @@ def critical_curves(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     if sheet.whole and upper:
         upper[0].tick_params(labelbottom=False)
         upper[0].set_xlabel("")
-    sheet.legend()
-    sheet.letters()
-    sheet.note(_plane_note(dataset))
-    return sheet.figure
+    return sheet.finish(_plane_note(dataset), 8)
 
 
-@style.styled
-def branches(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Every branch over the free parameter; unstable parts dashed.
-
-    Args:
-        dataset: a result of kind `continuation`.
-        ax: one to draw on.
-    """
-    return _over_the_parameter(dataset, ax, _draw_branches)
+def draw_cycles(axis: Axes, dataset: xr.Dataset, special: xr.Dataset) -> None:
+    """Branches over the free parameter, and the bifurcations of `special` on them."""
+    _draw_branches(axis, dataset)
+    _draw_points(axis, special)
+    axis.set_xlabel(label(dataset, dataset.attrs["free"]))
+    own = is_own(dataset)
+    words = style.WORDS["section"] + r" at $t \equiv 0$ mod $C$"
+    axis.set_ylabel(shown(dataset) if own else words)
 
 
 def _draw_branches(axis: Axes, dataset: xr.Dataset) -> None:
+    """Unstable parts are dashed."""
     free = dataset.attrs["free"]
     for branch in range(dataset.sizes["branch"]):
         x, y, stable = followed(dataset, branch, free)
@@ -164,18 +149,8 @@ def _draw_branches(axis: Axes, dataset: xr.Dataset) -> None:
             lines[0].set_label(words)
 
 
-@style.styled
-def bifurcation_points(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Markers at the bifurcations on branches, hollow where subcritical.
-
-    Args:
-        dataset: a result of kind `continuation`.
-        ax: one to draw on.
-    """
-    return _over_the_parameter(dataset, ax, _draw_points)
-
-
 def _draw_points(axis: Axes, dataset: xr.Dataset) -> None:
+    """Markers are hollow where a bifurcation is subcritical."""
     kinds = _kinds(dataset)
     crowded = kinds and int(dataset.special_strobe.count()) > CROWD
     size: dict[str, Any] = {"ms": 2.6, "mew": 0.3} if crowded else {}
@@ -193,6 +168,14 @@ def _draw_points(axis: Axes, dataset: xr.Dataset) -> None:
         tell(drawn, _normal_form(point, criticality[int(point.special_criticality)]))
 
 
+def _kinds(dataset: xr.Dataset) -> list[str]:
+    """Kinds of the bifurcations on the branches of a file."""
+    if "special_kind" not in dataset:
+        return []
+    names = dataset.special_kind.attrs["flag_meanings"].split()
+    return [names[int(code)] for code in dataset.special_kind]
+
+
 def _normal_form(point: xr.Dataset, criticality: str) -> str:
     """What a special point is beside its kind and place."""
     period = with_count(int(point.special_period), unit_of(point.special_period.attrs))
@@ -207,30 +190,6 @@ def _normal_form(point: xr.Dataset, criticality: str) -> str:
         if np.isfinite(value):
             parts.append(f"{words} {value:.6g}")
     return ", ".join(parts)
-
-
-def _over_the_parameter(
-    dataset: xr.Dataset, ax: Axes | None, draw: Callable[[Axes, xr.Dataset], None]
-) -> Figure:
-    """One panel over the free parameter."""
-    sheet = sheets.single(ax, style.SINGLE, 2.8)
-    (axis,) = sheet.axes
-    draw(axis, dataset)
-    if sheet.whole:  # folds lie at the ends of a branch
-        axis.margins(MARGIN, 2 * MARGIN)
-    axis.set_xlabel(label(dataset, dataset.attrs["free"]))
-    axis.set_ylabel(_shown(dataset))
-    sheet.legend()
-    sheet.note(notes.network(dataset))
-    return sheet.figure
-
-
-def _kinds(dataset: xr.Dataset) -> list[str]:
-    """Kinds of the bifurcations on the branches of a file."""
-    if "special_kind" not in dataset:
-        return []
-    names = dataset.special_kind.attrs["flag_meanings"].split()
-    return [names[int(code)] for code in dataset.special_kind]
 
 
 @style.styled
@@ -284,9 +243,7 @@ def bifurcation_curves(
     axis.set_ylabel(label(dataset, up))
     if sheet.whole:
         axis.margins(2 * MARGIN)  # room for names
-    sheet.legend(per_row=4)
-    sheet.note(_plane_note(dataset))
-    return sheet.figure
+    return sheet.finish(_plane_note(dataset), 4)
 
 
 def curve_parts(curve: xr.Dataset, kind: str, across: str, up: str):

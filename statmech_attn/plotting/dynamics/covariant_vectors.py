@@ -30,18 +30,11 @@ EDGES = 0.1, 0.3, 0.6, 1.0  # of angles that have one colour, rad
 )
 @style.styled
 def covariant_vectors(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Smallest angle at states of the orbit, and the share of steps with a smaller one.
-
-    Args:
-        dataset: covariant vectors of an orbit.
-        axes: two to draw on.
-    """
-    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 2))
+    """Smallest angle at states of the orbit, and shares of steps with smaller ones."""
+    sheet = sheets.panels(axes, style.DOUBLE, 2.8, 1, 2)
     _states(sheet.axes[0], dataset)
     _law(sheet.axes[1], dataset)
-    sheet.legend(of=slice(1))
-    sheet.letters()
-    return sheet.figure
+    return sheet.finish("", 8, of=slice(1))
 
 
 def _states(axis: Axes, dataset: xr.Dataset) -> None:
@@ -98,14 +91,9 @@ def angle_quantiles(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Growth of covariant vectors and their smallest angles along a parameter.
 
     Below every line of the second panel lies one share of the steps of the orbit.
-
-    Args:
-        dataset: covariant vectors along a parameter.
-        axes: two to draw on, for the exponents and the angles.
     """
     name = dataset.attrs["parameter"]
-    make = lambda: sheets.grid(style.DOUBLE, 3.9, 2, sharex=True)
-    sheet = sheets.sheet(axes, 2, make)
+    sheet = sheets.panels(axes, style.DOUBLE, 3.9, 2, sharex=True)
     exponents, angles = sheet.axes
     values = dataset[name].values
     look = {"marker": "o", "ms": 2.5, "lw": 0.9}
@@ -125,7 +113,4 @@ def angle_quantiles(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     angles.set_xlabel(label(dataset, name))
     for axis in sheet.axes:
         axis.margins(x=0.02)
-    sheet.legend()
-    sheet.letters()
-    sheet.note("lines of (b): this share of the steps has a smaller angle")
-    return sheet.figure
+    return sheet.finish("lines of (b): this share of the steps has a smaller angle", 8)

@@ -28,25 +28,19 @@ SERIES = {
 @picture("chaos_indicators", "chaos-indicators")
 @style.styled
 def chaos_indicators(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Finite-time exponents, alignment.
-
-    Args:
-        dataset: a result of kind `chaos-indicators`.
-        axes: two to draw on.
-    """
-    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 2))
+    """Finite-time exponents, alignment."""
+    sheet = sheets.panels(axes, style.DOUBLE, 2.8, 1, 2)
     for axis, draw in zip(sheet.axes, (_densities, _alignment), strict=True):
         draw(axis, dataset)
     chaotic = rf"$\beta = {dataset.beta.values[-1]:g}$"
     sheet.axes[0].set_title(chaotic, loc="left", pad=2.5)
-    sheet.legend(of=slice(1, 2))
-    sheet.letters()
     lines = (
         r"line in (a): $\lambda_1$",
         r"dashed in (b): $(\lambda_2 - \lambda_1)\, n$",
     )
-    sheet.note(notes.joined(*lines) + "\n" + notes.network(dataset))
-    return sheet.figure
+    return sheet.finish(
+        notes.joined(*lines) + "\n" + notes.network(dataset), 8, of=slice(1, 2)
+    )
 
 
 @picture("finite_series", "chaos-indicators")
@@ -56,12 +50,8 @@ def finite_series(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
 
     Solid lines are exact exponents, dotted ones the same estimate from the series of
     the infinite network.
-
-    Args:
-        dataset: a result of kind `chaos-indicators`.
-        axes: three to draw on, for exponent, dimension and entropy.
     """
-    sheet = sheets.sheet(axes, 3, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 3))
+    sheet = sheets.panels(axes, style.DOUBLE, 2.8, 1, 3)
     n = dataset.n_spins.values
     finite = np.isfinite(n)
     for axis, (name, words) in zip(sheet.axes, SERIES.items(), strict=True):
@@ -90,13 +80,12 @@ def finite_series(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     first.plot([], [], color=style.BLACK, lw=0.9, label="exact")
     limit = r"series, $N \to \infty$"
     first.plot([], [], color=style.BLACK, lw=0.8, ls=":", label=limit)
-    sheet.legend(of=slice(1))
-    sheet.letters()
     bars = "bars: one standard error of the mean over runs"
     few = "no $D_2$ where too few samples are close"
     none = few if dataset.dimension_series.isnull().any() else ""
-    sheet.note(notes.joined(bars, none, notes.network(dataset)))
-    return sheet.figure
+    return sheet.finish(
+        notes.joined(bars, none, notes.network(dataset)), 8, of=slice(1)
+    )
 
 
 def _betas(dataset: xr.Dataset):

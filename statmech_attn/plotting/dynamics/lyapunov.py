@@ -32,18 +32,12 @@ def running_lyapunov(
 
     The bands are the block standard error scaled to the time so far; the dotted line
     is the weighted average over the whole window.
-
-    Args:
-        dataset: a result of kind `running-lyapunov`.
-        exponents: how many, the largest ones.
-        axes: those to draw on, one for every beta.
     """
     count = dataset.sizes["beta"]
     columns = min(COLUMNS, count)
     rows = -(-count // columns)
     size = style.DOUBLE, 1.55 * rows + 0.6
-    make = lambda: sheets.grid(*size, rows, columns, count, sharex=True)
-    sheet = sheets.sheet(axes, count, make)
+    sheet = sheets.panels(axes, *size, rows, columns, count, sharex=True)
     for axis, beta in zip(sheet.axes, dataset.beta.values, strict=True):
         _panel(axis, dataset.sel(beta=beta), exponents)
         words = f": {describe_phase(dataset, beta=beta)}" if "phase" in dataset else ""
@@ -56,11 +50,8 @@ def running_lyapunov(
     shown = dataset.lyapunov_running.transpose("block", "exponent", ...)
     for line in entries(shown.isel(exponent=slice(exponents)).values):
         sheet.axes[0].add_line(line)
-    sheet.legend(of=slice(1))
-    sheet.letters()
     words = "bands: one standard error, dotted: weighted average over the window"
-    sheet.note(notes.joined(words, notes.network(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(words, notes.network(dataset)), 8, of=slice(1))
 
 
 def _panel(axis, point: xr.Dataset, exponents: int) -> None:

@@ -53,47 +53,35 @@ def phase_diagram(
 ) -> Figure:
     """Phases and largest exponent over two parameters, the first one across.
 
-    Args:
-        dataset: a result of kind `bifurcation` over two parameters.
-        curves: as in `phase_map`.
-        axes: two to draw on, for phases and exponent.
-    """
-    make = lambda: sheets.grid(style.DOUBLE, 3.3, 1, 2, sharex=True, sharey=True)
-    sheet = sheets.sheet(axes, 2, make)
-    phase_map(dataset, curves, ax=sheet.axes[0])
-    exponent_map(dataset, ax=sheet.axes[1])
-    if sheet.whole:
-        sheet.axes[1].set_ylabel("")
-    sheet.legend(of=slice(1))
-    sheet.letters()
-    sheet.note(notes.network(dataset))
-    return sheet.figure
-
-
-@style.styled
-def phase_map(
-    dataset: xr.Dataset, curves: xr.Dataset | None = None, *, ax: Axes | None = None
-) -> Figure:
-    """Phases over two parameters, the first one across.
-
     Of several starts the first is shown; points that could not be computed are white.
-    Of a transient the phase is shown that follows it, with a dot.  A refined file is
-    drawn on its finest grid, points that were not computed like their neighbours of a
-    coarser level.
+    Of a transient the phase is shown that follows it, with a dot, and the exponent of
+    what follows.  A refined file is drawn on its finest grid, points that were not
+    computed like their neighbours of a coarser level.  The scale of exponents is set by
+    the bulk of the positive ones, of all where few are.
 
     Args:
         dataset: a result of kind `bifurcation` over two parameters.
         curves: a continuation file with curves of bifurcations in the same parameters,
             drawn over the phases.
-        ax: one to draw on.
+        axes: two to draw on, for phases and exponent.
     """
-    x, y = two_parameters(dataset)
+    names = two_parameters(dataset)
     if curves is not None:
-        _check_alike(dataset, curves, (x, y))
-    dataset = _on_plane(dataset, x, y)
-    sheet = sheets.single(ax, style.SINGLE, 3.1)
-    (axis,) = sheet.axes
-    cells = [style.cell_edges(dataset[name].values) for name in (x, y)]
+        _check_alike(dataset, curves, names)
+    sheet = sheets.panels(axes, style.DOUBLE, 3.3, 1, 2, sharex=True, sharey=True)
+    plane = _on_plane(dataset, *names)
+    _draw_phases(sheet.axes[0], plane, names, curves)
+    _draw_exponents(sheet.axes[1], plane, names)
+    if sheet.whole:
+        sheet.axes[1].set_ylabel("")
+    return sheet.finish(notes.network(dataset), 8, of=slice(1))
+
+
+def _draw_phases(
+    axis: Axes, dataset: xr.Dataset, names: tuple[str, str], curves: xr.Dataset | None
+) -> None:
+    x, y = names
+    cells = [style.cell_edges(dataset[name].values) for name in names]
     cmap, norm = style.phase_colours()
     dataset = dataset.transpose(y, x, ...)
     after = followed(dataset)
@@ -110,24 +98,10 @@ def phase_map(
         bifurcation_curves(curves, x=x, ax=axis)
         axis.set(xlim=cells[0][[0, -1]], ylim=cells[1][[0, -1]])
     _name_axes(axis, dataset, x, y)
-    sheet.legend(per_row=4)
-    sheet.note(notes.network(dataset))
-    return sheet.figure
 
 
-@style.styled
-def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """The largest exponent over two parameters, in colours around zero.
-
-    The scale is set by the bulk of the positive values, of all where few are; an
-    exponent that is missing is white.  Of a transient it is that of what follows.
-
-    Args:
-        dataset: a result of kind `bifurcation` over two parameters.
-        ax: one to draw on.
-    """
-    names = two_parameters(dataset)
-    dataset = _on_plane(dataset, *names)
+def _draw_exponents(axis: Axes, dataset: xr.Dataset, names: tuple[str, str]) -> None:
+    """In colours around zero; an exponent that is missing is white."""
     values = dataset.get("final_lyapunov", dataset.lyapunov.isel(exponent=0))
     bulk = values.values[np.isfinite(values.values)]
     if (bulk > 0).mean() > FEW:
@@ -136,7 +110,7 @@ def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     norm = CenteredNorm(0, scale or 1.0)
     words = in_words("1", dataset.lyapunov)
     look = {"cmap": "PuOr_r", "norm": norm, "extend": "both"}
-    return _amounts(ax, dataset, names, values, words, **look)
+    _draw_amounts(axis, dataset, names, values, words, **look)
 
 
 @picture(
@@ -147,39 +121,33 @@ def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
 )
 @style.styled
 def entropy_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Entropy production over two parameters; white where it is missing.
-
-    Args:
-        dataset: a result of kind `bifurcation` over two parameters.
-        ax: one to draw on.
-    """
+    """Entropy production over two parameters; white where it is missing."""
     names = two_parameters(dataset)
-    dataset = _on_plane(dataset, *names)
-    values = dataset.entropy_production
+    plane = _on_plane(dataset, *names)
+    sheet = sheets.single(ax, style.SINGLE, 2.8)
+    values = plane.entropy_production
     words = rf"$\sigma$ ({unit_of(values.attrs)})"
-    return _amounts(ax, dataset, names, values, words, cmap="magma_r", vmin=0.0)
+    (axis,) = sheet.axes
+    _draw_amounts(axis, plane, names, values, words, cmap="magma_r", vmin=0.0)
+    return sheet.finish(notes.network(dataset))
 
 
-def _amounts(
-    ax: Axes | None,
+def _draw_amounts(
+    axis: Axes,
     dataset: xr.Dataset,
     names: tuple[str, str],
     values: xr.DataArray,
     words: str,
     extend: str = "neither",
     **look: Any,
-) -> Figure:
+) -> None:
     """Numbers over two parameters in colours, with their scale beside the map."""
-    sheet = sheets.single(ax, style.SINGLE, 2.8)
-    (axis,) = sheet.axes
-    shown = np.ma.masked_invalid(values.transpose(*names[::-1]).values)
+    amounts = np.ma.masked_invalid(values.transpose(*names[::-1]).values)
     edges = (style.cell_edges(dataset[name].values) for name in names)
-    mesh = axis.pcolormesh(*edges, shown, rasterized=True, **look)
+    mesh = axis.pcolormesh(*edges, amounts, rasterized=True, **look)
     bar = axis.figure.colorbar(mesh, ax=axis, extend=extend, aspect=25, pad=0.02)
     bar.set_label(words)
     _name_axes(axis, dataset, *names)
-    sheet.note(notes.network(dataset))
-    return sheet.figure
 
 
 @picture(
@@ -195,16 +163,13 @@ def classifier_disagreement(dataset: xr.Dataset, *, axes: PanelAxes = None) -> F
     average of the largest exponent after a fixed transient.  It tells no fixed point
     from a cycle, so both strips show the classes that both classifiers have, and differ
     exactly where the third strip says so.  Points without a verdict are marked apart.
-
-    Args:
-        dataset: a result of kind `bifurcation` over one parameter.
-        axes: four to draw on, for the three strips and the exponents.
     """
     name = one_parameter(dataset)
     dataset = dataset.sortby(name)
     heights = [0.1, 0.1, 0.1, 1.0]
-    make = lambda: sheets.grid(style.DOUBLE, 3.1, 4, sharex=True, height_ratios=heights)
-    sheet = sheets.sheet(axes, 4, make)
+    sheet = sheets.panels(
+        axes, style.DOUBLE, 3.1, 4, sharex=True, height_ratios=heights
+    )
     differ = where_they_differ(dataset)
     decided = differ != diagrams.UNDECIDED
     all_evidence = diagrams.classes(codes_of_points(dataset, "phase"))
@@ -226,9 +191,7 @@ def classifier_disagreement(dataset: xr.Dataset, *, axes: PanelAxes = None) -> F
     if not decided.all():
         style.patch(sheet.axes[0], VERDICTS[diagrams.UNDECIDED][2], undecided)
     _exponents_where(sheet.axes[3], dataset, name, differ)
-    sheet.legend(of=slice(3))
-    sheet.note(notes.network(dataset))
-    return sheet.figure
+    return sheet.finish(notes.network(dataset), 8, of=slice(3), letters=False)
 
 
 def where_they_differ(dataset: xr.Dataset) -> np.ndarray:
@@ -246,15 +209,7 @@ def codes_of_points(dataset: xr.Dataset, variable: str) -> np.ndarray:
 
 
 def describe_phase(dataset: xr.Dataset, **selected: float) -> str:
-    """The measured phase of one point in words, with its period.
-
-    Args:
-        dataset: a result of kind `bifurcation`.
-        selected: the points that are described.
-
-    Example:
-        `describe_phase(phases, beta=1.27)` gives such as "periodic, p = 28".
-    """
+    """The measured phase of one point in words, with its period."""
     point = dataset.sel(selected)
     phase, period = PHASES[int(point.phase)], int(point.period)
     if phase in ("fixed", "periodic") and period:

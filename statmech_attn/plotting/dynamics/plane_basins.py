@@ -23,12 +23,7 @@ OTHERS = {
 @picture("plane_basins", "plane-basins")
 @style.styled
 def plane_basins(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Every state in the colour of its attractor; crosses are points of attractors.
-
-    Args:
-        dataset: basins on a plane.
-        ax: one to draw on.
-    """
+    """Every state in the colour of its attractor; crosses are points of attractors."""
     sheet = sheets.single(ax, 1.3 * style.SINGLE, 1.1 * style.SINGLE)
     (axis,) = sheet.axes
     colours = [
@@ -63,5 +58,4 @@ def plane_basins(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
         axis.set_ylabel(f"$x_{{{dataset.along[1] + 1}}}$")
     axis.set_xlim(float(dataset.x[0]), float(dataset.x[-1]))
     axis.set_ylim(float(dataset.y[0]), float(dataset.y[-1]))
-    sheet.legend(per_row=3)
-    return sheet.figure
+    return sheet.finish("", 3)

@@ -18,7 +18,7 @@ from statmech_attn.plotting.dynamics.bifurcation import (
     lyapunov_spectrum,
     phase_ribbon,
 )
-from statmech_attn.plotting.dynamics.continuation import bifurcation_points, branches
+from statmech_attn.plotting.dynamics.continuation import draw_cycles
 from statmech_attn.plotting.frame import notes, sheets, style
 from statmech_attn.plotting.frame.registry import Beside, picture
 from statmech_attn.plotting.frame.sheets import PanelAxes
@@ -48,8 +48,9 @@ def sweep_diagram(
         axes: five to draw on, for phases, samples upward and downward, and exponents
             upward and downward.
     """
-    make = lambda: sheets.grid(style.DOUBLE, 7.6, 5, sharex=True, height_ratios=HEIGHTS)
-    sheet = sheets.sheet(axes, 5, make)
+    sheet = sheets.panels(
+        axes, style.DOUBLE, 7.6, 5, sharex=True, height_ratios=HEIGHTS
+    )
     ribbon, *samples = sheet.axes[:3]
     phase_ribbon(scan, ax=ribbon)
     ribbon.set_yticks([0.5, 1.5], ["up", "down"])
@@ -60,18 +61,14 @@ def sweep_diagram(
     for axis in samples:
         limits = axis.axis()
         for continuation in continuations:
-            branches(continuation, ax=axis)
-            bifurcation_points(_within(continuation, scan), ax=axis)
+            draw_cycles(axis, continuation, _within(continuation, scan))
         axis.axis(limits)
     for axis, sweep in zip(sheet.axes[3:], swept, strict=True):
         lyapunov_spectrum(sweep, ax=axis)
         axis.set_title(f"followed {sweep.attrs['direction']}ward", loc="left", pad=2.5)
     for axis in sheet.axes[:-1] if sheet.whole else ():
         axis.set_xlabel("")
-    sheet.legend(of=slice(2))
-    sheet.letters()
-    sheet.note(notes.joined(BANDS, notes.network(scan)))
-    return sheet.figure
+    return sheet.finish(notes.joined(BANDS, notes.network(scan)), 8, of=slice(2))
 
 
 def _within(continuation: xr.Dataset, scan: xr.Dataset) -> xr.Dataset:

@@ -19,13 +19,8 @@ from statmech_attn.plotting.frame.sheets import PanelAxes
 @picture("unstable_cycles", "unstable-cycles", when=lambda data: bool(data.cycle.size))
 @style.styled
 def unstable_cycles(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Points of all cycles, short ones on top, and exponents by period.
-
-    Args:
-        dataset: cycles of a map.
-        axes: two to draw on.
-    """
-    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 2))
+    """Points of all cycles, short ones on top, and exponents by period."""
+    sheet = sheets.panels(axes, style.DOUBLE, 2.8, 1, 2)
     periods = np.unique(dataset.length.values)
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.85, len(periods)))
     for period, colour in zip(periods, colours, strict=True):
@@ -41,9 +36,7 @@ def unstable_cycles(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     second.xaxis.set_major_locator(MaxNLocator(integer=True))
     for axis in sheet.axes:
         axis.margins(0.05)
-    sheet.letters()
-    sheet.note("colours: periods, as in (b)")
-    return sheet.figure
+    return sheet.finish("colours: periods, as in (b)")
 
 
 def _points(axis: Axes, dataset: xr.Dataset, period: int, colour) -> None:

@@ -1,13 +1,15 @@
 """Everything that a file of its kind holds, as pictures."""
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
 
 from statmech_attn import kinds
+from statmech_attn.options import either
 from statmech_attn.plotting.frame.registry import Picture, registered
 from statmech_attn.plotting.frame.style import save
 
@@ -38,12 +40,17 @@ def draw(dataset: xr.Dataset, folder: str | Path) -> list[Path]:
     ]
 
 
-def pictures(dataset: xr.Dataset, only: Sequence[str] | None = None) -> Pictures:
+def pictures(
+    dataset: xr.Dataset,
+    only: Sequence[str] | None = None,
+    options: Mapping[str, Mapping[str, Any]] = {},
+) -> Pictures:
     """All pictures of a result file, with their names.
 
     Args:
         dataset: a result.
         only: names of those that are drawn; all when omitted.
+        options: keywords as of `figure`, by the names of pictures.
 
     Returns:
         Figures by name.
@@ -54,7 +61,28 @@ def pictures(dataset: xr.Dataset, only: Sequence[str] | None = None) -> Pictures
     Example:
         `dict(pictures(storage.read("scan.h5")))["bifurcation"]`
     """
-    return _drawn(dataset, _table(dataset), only)
+    return _drawn(dataset, _table(dataset), only, options)
+
+
+def figure(dataset: xr.Dataset, name: str, /, **options: Any) -> Figure:
+    """One picture of a result file.
+
+    Args:
+        dataset: a result.
+        name: of a picture, as in `names`; the gallery shows them.
+        options: keywords of the function that draws it, such as other files that it
+            shows, or `ax`, or `axes` where there are several panels: those to draw on.
+
+    Raises:
+        ValueError: the file has no such picture, or several pages of it.
+
+    Example:
+        `figure(storage.read("basins.h5"), "lifetimes")`
+    """
+    table = {row.name: row for row in offered(dataset)}
+    if name not in table:
+        raise ValueError(f"name must be {either(list(table))}; got {name!r}.")
+    return table[name].draw(dataset, **options)
 
 
 def names(dataset: xr.Dataset) -> dict[str, str]:
@@ -110,46 +138,14 @@ def of_modules(kind: str, modules: str) -> list[Picture]:
 
 
 def _drawn(
-    dataset: xr.Dataset, table: Sequence[Picture], only: Sequence[str] | None = None
+    dataset: xr.Dataset,
+    table: Sequence[Picture],
+    only: Sequence[str] | None,
+    options: Mapping[str, Mapping[str, Any]],
 ) -> Pictures:
     for picture in table:
         if not picture.when(dataset) or (only is not None and picture.name not in only):
             continue
+        given = options.get(picture.name, {})
         for suffix, page in picture.pages(dataset):
-            yield f"{picture.name}{suffix}", picture.draw(page)
-
-
-def learning_pictures(
-    dataset: xr.Dataset,
-    posteriors: Sequence[xr.Dataset] = (),
-    *,
-    widths: Sequence[float] | None = None,
-) -> Pictures:
-    """Every picture of order parameters at one temperature, with its name.
-
-    Args:
-        dataset: a result of kind `order-parameter`.
-        posteriors: results of kind `posterior`, drawn beside the accuracies.
-        widths: those whose U_1 is drawn, as in `order_parameter_matrices`.
-
-    Example:
-        `dict(learning_pictures(storage.read("saddle.h5")))["accuracy"]`
-    """
-    options = {
-        "accuracy": {"posteriors": posteriors},
-        "order_parameters": {"widths": widths},
-    }
-    for picture in offered(dataset):
-        yield picture.name, picture.draw(dataset, **options.get(picture.name, {}))
-
-
-def pruning_pictures(dataset: xr.Dataset) -> Pictures:
-    """Every picture of a pruning file, with its name.
-
-    Args:
-        dataset: a result of kind `pruning`.
-
-    Example:
-        `dict(pruning_pictures(storage.read("pruning.h5")))["pruned_heads"]`
-    """
-    return _drawn(dataset, of_modules("pruning", "learning.pruning"))
+            yield f"{picture.name}{suffix}", picture.draw(page, **given)

@@ -40,6 +40,24 @@ class Sheet(NamedTuple):
         assert figure is not None
         return figure
 
+    def finish(
+        self,
+        note: str = "",
+        per_row: int = 0,
+        of: slice = slice(None),
+        letters: bool = True,
+    ) -> Figure:
+        """The figure with its letters and note, and a legend of some of its panels.
+
+        There is none where no entries are to stand in a row.
+        """
+        if per_row:
+            self.legend(per_row, of)
+        if letters:
+            self.letters()
+        self.note(note)
+        return self.figure
+
     def legend(self, per_row: int = PER_ROW, of: slice = slice(None)) -> None:
         """Every entry of the panels, each word once, above them in equal rows.
 
@@ -123,9 +141,23 @@ def sheet(axes: PanelAxes, count: int, make: Callable[[], Sequence[Axes]]) -> Sh
     return Sheet(panels, False)
 
 
+def panels(
+    axes: PanelAxes,
+    width: float,
+    height: float,
+    rows: int = 1,
+    columns: int = 1,
+    count: int | None = None,
+    **options: Any,
+) -> Sheet:
+    """The given axes, or those of a new figure, as of `grid`."""
+    make = lambda: grid(width, height, rows, columns, count, **options)
+    return sheet(axes, count or rows * columns, make)
+
+
 def single(ax: Axes | None, width: float, height: float) -> Sheet:
     """The given axis, or that of a new figure of this size in inches."""
-    return sheet(ax, 1, lambda: grid(width, height))
+    return panels(ax, width, height)
 
 
 def grid(

@@ -59,21 +59,14 @@ def ablation(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     axis.axhline(0.0, color=style.BLACK, lw=0.6)
     heads_axis(axis, dataset.attention_head.values)
     axis.set_ylabel("loss gained")
-    sheet.legend()
     whole = f"$L = {float(dataset.loss):.3g}$ with all heads"
-    sheet.note(notes.joined(whole, notes.BARS))
-    return sheet.figure
+    return sheet.finish(notes.joined(whole, notes.BARS), 8)
 
 
 @picture("head_interactions", "ablation", when=lambda data: "head_interaction" in data)
 @style.styled
 def head_interactions(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Loss gained without two heads beyond the sum of both: which replace each other.
-
-    Args:
-        dataset: losses of an ablation of pairs.
-        ax: one to draw on.
-    """
+    """Loss gained without two heads beyond the sum of both: which replace which."""
     sheet = sheets.single(ax, style.SINGLE, 3.0)
     (axis,) = sheet.axes
     values = dataset.head_interaction.values
@@ -85,18 +78,13 @@ def head_interactions(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     style.matrix_ticks(axis, dataset.attention_head.values)
     axis.set_xlabel("other head")
     axis.set_ylabel("head")
-    return sheet.figure
+    return sheet.finish()
 
 
 @picture("greedy_pruning", "ablation", when=lambda data: "loss_gained_pruned" in data)
 @style.styled
 def greedy_pruning(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Loss gained while heads are switched off one by one, that of least loss first.
-
-    Args:
-        dataset: losses of an ablation in greedy order.
-        ax: one to draw on.
-    """
+    """Loss gained while heads are switched off one by one, that of least loss first."""
     names = dataset.pruned_head.values
     width = min(style.DOUBLE, max(style.SINGLE, 1.0 + 0.2 * len(names)))
     sheet = sheets.single(ax, width, 2.5)
@@ -115,5 +103,4 @@ def greedy_pruning(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     heads_axis(axis, names)
     axis.set_xlabel("heads switched off up to this one")
     axis.set_ylabel("loss gained")
-    sheet.note(notes.BARS)
-    return sheet.figure
+    return sheet.finish(notes.BARS)

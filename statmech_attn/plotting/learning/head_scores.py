@@ -79,20 +79,13 @@ def head_scores(
     heads_axis(axis, dataset.attention_head.values)
     axis.set_ylim(0, None)
     axis.set_ylabel("head score")
-    sheet.legend()
-    sheet.note(notes.joined(notes.BARS if known else "", _note(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(notes.BARS if known else "", _note(dataset)), 8)
 
 
 @picture("heads_together", "head-scores")
 @style.styled
 def heads_together(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Order parameters by head: sums of absolute values over paths through two heads.
-
-    Args:
-        dataset: scores of heads.
-        ax: one to draw on.
-    """
+    """Order parameters by head: sums of sizes over the paths through two heads."""
     sheet = sheets.single(ax, style.SINGLE, 3.0)
     (axis,) = sheet.axes
     image = axis.imshow(dataset.U_by_head, vmin=0, vmax=1)
@@ -101,8 +94,7 @@ def heads_together(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     style.matrix_ticks(axis, dataset.attention_head.values)
     axis.set_xlabel("head of the other path")
     axis.set_ylabel("head of a path")
-    sheet.note(_note(dataset))
-    return sheet.figure
+    return sheet.finish(_note(dataset))
 
 
 def heads_axis(axis: Axes, names) -> None:

@@ -38,15 +38,12 @@ def error_against_examples(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Fi
     Raises:
         ValueError: the result holds several widths or temperatures.
     """
-    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.9, 1, 2))
+    sheet = sheets.panels(axes, style.DOUBLE, 2.9, 1, 2)
     curves = _alone(dataset)
     for axis, name in zip(sheet.axes, ("error", "accuracy"), strict=True):
         _against_examples(axis, curves, name)
     sheet.axes[0].set_yscale("log")
-    sheet.letters()
-    sheet.legend(4)
-    sheet.note(_note(curves))
-    return sheet.figure
+    return sheet.finish(_note(curves), 4)
 
 
 @picture(
@@ -54,21 +51,12 @@ def error_against_examples(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Fi
 )
 @style.styled
 def variance_against_examples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Posterior variance of f against P, mean over the test set.
-
-    Args:
-        dataset, ax: as for `error_against_examples`, with one to draw on.
-
-    Raises:
-        ValueError: the result holds several widths or temperatures.
-    """
+    """Posterior variance of f against P, mean over the test set."""
     sheet = sheets.single(ax, style.SINGLE, 2.7)
     curves = _alone(dataset)
     _against_examples(sheet.axes[0], curves, "variance")
     sheet.axes[0].set_yscale("log")
-    sheet.legend(2)
-    sheet.note(_note(curves))
-    return sheet.figure
+    return sheet.finish(_note(curves), 2)
 
 
 def _alone(dataset: xr.Dataset) -> xr.Dataset:

@@ -99,12 +99,6 @@ def one_shot_accuracy(
     the cross is the saddle point at that temperature, with the same heads and examples.
     Those of another number of examples have a panel of their own, over test sets.
     A file without one of the test sets is left out of its panel.
-
-    Args:
-        theories: one file, or several.
-        posteriors, trained, saddle: as in `one_shot_pictures`.
-        axes: those to draw on, one for each of `SHOWN` that the theories have, and one
-            more where there are samples of other numbers of examples.
     """
     if isinstance(theories, xr.Dataset):
         theories = [theories]
@@ -116,8 +110,7 @@ def one_shot_accuracy(
     columns = 2 if count == 4 else count
     rows = count // columns
     size = (2.2 * count + 0.4, 3.2) if rows == 1 else (style.DOUBLE, 5.4)
-    make = lambda: sheets.grid(*size, rows, columns, sharey=True)
-    sheet = sheets.sheet(axes, count, make)
+    sheet = sheets.panels(axes, *size, rows, columns, sharey=True)
     for axis, name in zip(sheet.axes, shown, strict=False):
         _theory(axis, _with(theories, name))
         for file, aside in zip(same, _asides(same), strict=True):
@@ -135,13 +128,10 @@ def one_shot_accuracy(
         _over_sets(sheet.axes[-1], others, files, shown)
     for axis in sheet.axes[::columns]:
         axis.set_ylabel("accuracy")
-    sheet.legend(3)
-    sheet.letters()
     several = "bands and bars: one standard error over trainings"
     bands = [several] * (len(theories) > 1)
     bands += ["bars of samples: errors of sampling"] * bool(posteriors)
-    sheet.note(notes.joined(*bands, size_words(theories[0], len(theories))))
-    return sheet.figure
+    return sheet.finish(notes.joined(*bands, size_words(theories[0], len(theories))), 3)
 
 
 def _asides(files: Sequence[xr.Dataset]) -> np.ndarray:
@@ -316,14 +306,6 @@ def one_shot_matrices(
     All are of one training.  The theory is shown at the smallest width and temperature
     of the samples, or at its smallest width and the temperature chosen there.  What has
     no U, such as a saddle point that was not found, has no panel.
-
-    Args:
-        theory: order parameters with the heads of one training.
-        posteriors, trained: as in `one_shot_pictures`.
-        axes: those to draw on, one for each panel.
-
-    Raises:
-        ValueError: nothing to show, or no temperature chosen.
     """
     matrices = dict(_matrices(theory, posteriors, trained))
     panels = {name: U for name, U in matrices.items() if np.isfinite(U).all()}
@@ -332,8 +314,7 @@ def one_shot_matrices(
     columns = 1 if len(panels) == 1 else 2
     rows = -(-len(panels) // columns)
     size = 2.75 * columns + 0.7, 2.8 * rows + 0.5
-    make = lambda: sheets.grid(*size, rows, columns, len(panels))
-    sheet = sheets.sheet(axes, len(panels), make)
+    sheet = sheets.panels(axes, *size, rows, columns, len(panels))
     scaled = {name: over_diagonal(U.values) for name, U in panels.items()}
     reach = max(np.abs(U).max() for U in scaled.values())
     names = [str(name) for name in theory.path_1.values]
@@ -349,9 +330,7 @@ def one_shot_matrices(
         pad=0.02,
         label=r"$U_{\pi\pi'} \, / \, (\mathrm{Tr}\, U / |\Pi|)$",
     )
-    sheet.letters()
-    sheet.note(size_words(theory, 1))
-    return sheet.figure
+    return sheet.finish(size_words(theory, 1))
 
 
 def over_diagonal(U: np.ndarray) -> np.ndarray:
@@ -419,20 +398,13 @@ def _group(axis: Axes, names: Sequence[str]) -> None:
 def one_shot_alignment(
     theory: xr.Dataset, *, width: float | None = None, ax: Axes | None = None
 ) -> Figure:
-    """Overlap of the 50 leading kernel eigenvectors with the labels, at one N and GP.
-
-    Args:
-        theory: result of an order-parameter study.
-        width: the smallest one when omitted; at the temperature chosen there.
-        ax: one to draw on.
-    """
+    """Overlap of 50 leading kernel eigenvectors with the labels, at one N and GP."""
     width = smallest_width(theory) if width is None else width
     at_width = _at_chosen(theory, width)
     sheet = sheets.single(ax, style.SINGLE, 2.7)
     alignment(at_width, width=width, ranks=RANKS, ax=sheet.axes[0])
     sheet.axes[0].set_title(f"$T = {float(at_width.temperature):g}$")
-    sheet.note(size_words(theory, 1))
-    return sheet.figure
+    return sheet.finish(size_words(theory, 1))
 
 
 @picture(
@@ -442,15 +414,7 @@ def one_shot_alignment(
 )
 @style.styled
 def one_shot_kernels(theory: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Kernels of the paths, of the GP limit, and at the smallest width.
-
-    Args:
-        theory: result of an order-parameter study.
-        axes: as in `path_kernels`.
-
-    Example:
-        `one_shot_kernels(storage.read("theory.h5"))`
-    """
+    """Kernels of the paths, of the GP limit, and at the smallest width."""
     width = smallest_width(theory)
     return path_kernels(_at_chosen(theory, width), width=width, axes=axes)
 

@@ -82,11 +82,6 @@ def accuracy_against_width(
 
     Bars of the saddle point are the binomial error of the test set, which all estimates
     share; those of samples are the errors of sampling.
-
-    Args:
-        dataset: order parameters, or a posterior alone.
-        posteriors: what is drawn beside the order parameters.
-        ax: one to draw on.
     """
     dataset = _one_temperature(dataset)
     sheet = sheets.single(ax, style.SINGLE, 2.9)
@@ -110,22 +105,15 @@ def accuracy_against_width(
     axis.set_xlabel(style.WORDS["width"])
     axis.set_ylabel("test accuracy")
     axis.margins(0.03, 0.06)
-    sheet.legend(2)
     of_tests = "" if "method" in dataset.attrs else "of the test set (saddle point) or "
     bars = f"bars: standard errors {of_tests}of sampling"
-    sheet.note(f"{bars}\n{notes.task(dataset)}")
-    return sheet.figure
+    return sheet.finish(f"{bars}\n{notes.task(dataset)}", 2)
 
 
 @picture("evidence", "order-parameter", when=has_variable("log_evidence"))
 @style.styled
 def evidence_against_width(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """ln p(Y) of the training labels against N, a line for each temperature.
-
-    Args:
-        dataset: a result of kind `order-parameter`.
-        ax: one to draw on.
-    """
+    """ln p(Y) of the training labels against N, a line for each temperature."""
     sheet = sheets.single(ax, style.SINGLE, 2.6)
     (axis,) = sheet.axes
     for i, T in enumerate(np.atleast_1d(dataset.temperature.values)):
@@ -140,9 +128,7 @@ def evidence_against_width(dataset: xr.Dataset, *, ax: Axes | None = None) -> Fi
     axis.set_xlabel(style.WORDS["width"])
     axis.set_ylabel(r"$\ln p(Y)$ of the training labels")
     axis.margins(0.05, 0.08)
-    sheet.legend(4)
-    sheet.note(notes.task(dataset))
-    return sheet.figure
+    return sheet.finish(notes.task(dataset), 4)
 
 
 def binomial(dataset: xr.Dataset) -> xr.DataArray:
@@ -197,14 +183,7 @@ def order_parameter_matrices(
     layer: Count = 1,
     axes: PanelAxes = None,
 ) -> Figure:
-    """Order parameters U as matrices over pairs of paths, one panel for each width.
-
-    Args:
-        dataset: a result of kind `order-parameter`.
-        widths: which; the smallest, the middle one and the largest when omitted.
-        layer: that the paths begin in, 1 for those through the whole network.
-        axes: those to draw on, one for each width.
-    """
+    """Order parameters U as matrices over pairs of paths, one panel for each width."""
     dataset = _one_temperature(dataset)
     if widths is None:
         count = dataset.sizes["width"]
@@ -212,8 +191,7 @@ def order_parameter_matrices(
         widths = [float(dataset.width[i]) for i in chosen]
     shown: list[float] = np.atleast_1d(widths).tolist()
     count = len(shown)
-    make = lambda: sheets.grid(1.0 + 2.0 * count, 2.5, 1, count)
-    sheet = sheets.sheet(axes, count, make)
+    sheet = sheets.panels(axes, 1.0 + 2.0 * count, 2.5, 1, count)
     names = dataset[f"path_{layer}"].values
     for axis, width in zip(sheet.axes, shown, strict=True):
         at_width = dataset.sel(width=width)
@@ -231,10 +209,8 @@ def order_parameter_matrices(
             _write_numbers(axis, U, reach)
         axis.set_xlabel(r"path $\pi^\prime$")
     sheet.axes[0].set_ylabel(r"path $\pi$")
-    sheet.letters()
     means = "means over the samples" if "method" in dataset.attrs else ""
-    sheet.note(notes.joined(means, notes.task(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(means, notes.task(dataset)))
 
 
 def _write_numbers(axis: Axes, U, reach: float) -> None:
@@ -268,14 +244,7 @@ def alignment(
     ranks: Count = RANKS,
     ax: Axes | None = None,
 ) -> Figure:
-    """Overlap of the leading kernel eigenvectors with the labels, at one N and GP.
-
-    Args:
-        dataset: a result of kind `order-parameter`.
-        width: the smallest one when omitted.
-        ranks: eigenvectors shown.
-        ax: one to draw on.
-    """
+    """Overlap of the leading kernel eigenvectors with the labels, at one N and GP."""
     dataset = _one_temperature(dataset)
     width = float(dataset.width[0]) if width is None else width
     sheet = sheets.single(ax, style.SINGLE, 2.6)
@@ -292,8 +261,7 @@ def alignment(
     axis.set_ylabel(r"overlap $|v_i \cdot Y| \, / \, |Y|$")
     axis.set_xlim(0, shown + 1)
     axis.legend(loc="upper right")
-    sheet.note(notes.task(dataset))
-    return sheet.figure
+    return sheet.finish(notes.task(dataset))
 
 
 @picture(
@@ -312,11 +280,6 @@ def path_kernels(
     Shown are the first and the last examples of the training set, that is of class +
     and class -, each in the order of the first eigenvector of the kernel at that N.
     All panels have one scale of colours: kernels are over their mean diagonal entry.
-
-    Args:
-        dataset: a result of kind `order-parameter`.
-        width: the smallest one when omitted.
-        axes: those to draw on, one for each path and two more.
     """
     dataset = _one_temperature(dataset)
     width = float(dataset.width[0]) if width is None else width
@@ -335,8 +298,7 @@ def path_kernels(
     columns = min(halves, COLUMNS)
     rows = -(-len(panels) // columns)
     size = 1.75 * columns + 0.7, 1.95 * rows + 0.25
-    make = lambda: sheets.grid(*size, rows, columns, len(panels))
-    sheet = sheets.sheet(axes, len(panels), make)
+    sheet = sheets.panels(axes, *size, rows, columns, len(panels))
     image = None
     for axis, (title, _), part in zip(sheet.axes, panels, parts, strict=True):
         image = axis.imshow(part, vmin=low, vmax=high, interpolation="nearest")
@@ -356,11 +318,9 @@ def path_kernels(
         extend="both",
         label=r"$K_{\mu\nu} \, / \, (\mathrm{Tr}\, K / P)$",
     )
-    sheet.letters()
     scale = "colours from the 2nd to the 98th percentile"
     order = "examples in the order of the first eigenvector of the last panel"
-    sheet.note(notes.joined(scale, order, notes.task(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(scale, order, notes.task(dataset)))
 
 
 def _in_order(kernel: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -377,15 +337,10 @@ def _in_order(kernel: np.ndarray) -> tuple[np.ndarray, ...]:
 @picture("finite_width", "comparison", pages=temperatures)
 @style.styled
 def finite_width(comparison: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Entries of U_1, differences from the reference and accuracy against N.
-
-    Args:
-        comparison: a comparison of order parameters.
-        axes: three to draw on.
-    """
+    """Entries of U_1, differences from the reference and accuracy against N."""
     comparison = _one_temperature(comparison)
     reference = str(comparison.attrs["reference"])
-    sheet = sheets.sheet(axes, 3, lambda: sheets.grid(style.DOUBLE, 3.2, 1, 3))
+    sheet = sheets.panels(axes, style.DOUBLE, 3.2, 1, 3)
     axes = sheet.axes
     chosen = _entries(comparison.sel(estimate="saddle"))
     for name in comparison.estimate.values:
@@ -421,12 +376,11 @@ def finite_width(comparison: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     low, high = axes[0].get_xlim()
     axes[0].set_xlim(low / (high / low) ** 0.25, high)  # room for names
     _entry_names(axes[0], comparison.sel(estimate="saddle"), chosen)
-    sheet.legend(of=slice(2, 3))
-    sheet.letters()
     others = ", ".join(f"{width:g}" for width in comparison.width.values[~resolved])
     words = f"(b) no difference is resolved at $N = {others}$" if others else ""
-    sheet.note(notes.joined(notes.BARS, words, notes.task(comparison)))
-    return sheet.figure
+    return sheet.finish(
+        notes.joined(notes.BARS, words, notes.task(comparison)), 8, of=slice(2, 3)
+    )
 
 
 def _against_n(axis: Axes, here: xr.Dataset, name: str, chosen) -> None:

@@ -50,13 +50,6 @@ def pruned_heads(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
 
     One panel for each training, with the rank correlation of both; bars are standard
     errors of the difference on the same tasks.
-
-    Args:
-        dataset: a result of kind `pruning`.
-        axes: those to draw on, one for each training that was pruned.
-
-    Raises:
-        ValueError: a file in which no training was pruned.
     """
     trainings = _computed(dataset)
     rows = -(-len(trainings) // COLUMNS)
@@ -64,8 +57,7 @@ def pruned_heads(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     width = style.DOUBLE if columns > 1 else style.SINGLE + 0.6
     size = width, 0.85 + 2.0 * rows
     shape = (rows, columns, len(trainings))
-    make = lambda: sheets.grid(*size, *shape, sharex=True, sharey=True)
-    sheet = sheets.sheet(axes, len(trainings), make)
+    sheet = sheets.panels(axes, *size, *shape, sharex=True, sharey=True)
     for axis, number in zip(sheet.axes, trainings, strict=True):
         training = dataset.sel(restart=number).isel(test_set=0)
         _drops_by_score(axis, training)
@@ -75,11 +67,8 @@ def pruned_heads(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
         axis.set_ylabel(f"accuracy{_on_the_first_set(dataset)}\nlost without the head")
     for axis in sheet.axes[-columns:]:
         axis.set_xlabel("head score")
-    sheet.legend(4 if columns > 1 else 2)
-    sheet.letters()
     heads = "numbers: layer.head" if _numbered(dataset) else ""
-    sheet.note(notes.joined(heads, _note(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(heads, _note(dataset)), 4 if columns > 1 else 2)
 
 
 def _drops_by_score(axis: Axes, one: xr.Dataset) -> None:
@@ -146,21 +135,15 @@ def pruning_ranks(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
 
     Means over the trainings with their standard errors; of a single training the error
     of the drop, a paired difference on the same tasks, and none of the correlation.
-
-    Args:
-        dataset: a result of kind `pruning`.
-        axes: two to draw on.
     """
-    make = lambda: sheets.grid(style.DOUBLE, 3.4, 1, 2, width_ratios=(1.1, 1))
-    sheet = sheets.sheet(axes, 2, make)
+    sheet = sheets.panels(axes, style.DOUBLE, 3.4, 1, 2, width_ratios=(1.1, 1))
     drops, correlations = sheet.axes
     _drops_by_rank(drops, dataset)
     _correlations(correlations, dataset)
     if sheet.whole:
         for axis, letter in zip(sheet.axes, "ab", strict=True):
             axis.text(0.02, 0.97, f"({letter})", va="top", transform=axis.transAxes)
-    sheet.note(_note(dataset))
-    return sheet.figure
+    return sheet.finish(_note(dataset), letters=False)
 
 
 def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
@@ -293,10 +276,6 @@ def cumulative_pruning(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure
     error of an order with scores is binomial, that of its examples, and of the random
     curve the one over its orders.  A line ends, with a cross, where one head more
     empties a layer of some training.
-
-    Args:
-        dataset: a result of kind `pruning`.
-        axes: those to draw on, one for each test set.
     """
     shown = [*dataset.test_set.values]
     if image_words.are_shown(dataset):
@@ -304,8 +283,7 @@ def cumulative_pruning(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure
     count, columns = len(shown), min(COLUMNS, len(shown))
     width, rows = style.DOUBLE if count > 1 else style.SINGLE, -(-count // columns)
     size = width, 0.9 + 2.2 * rows
-    make = lambda: sheets.grid(*size, rows, columns, count, sharey=True)
-    sheet = sheets.sheet(axes, count, make)
+    sheet = sheets.panels(axes, *size, rows, columns, count, sharey=True)
     for axis, name in zip(sheet.axes, shown, strict=True):
         for order in estimates.SCORES:
             _curve(axis, dataset.sel(test_set=name, order=order), order)
@@ -317,10 +295,7 @@ def cumulative_pruning(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure
         axis.margins(0.03, 0.06)
     for axis in sheet.axes[::columns]:
         axis.set_ylabel("accuracy")
-    sheet.legend(4)
-    sheet.letters()
-    sheet.note(_note(dataset, "bars and bands"))
-    return sheet.figure
+    return sheet.finish(_note(dataset, "bars and bands"), 4)
 
 
 def _curve(axis: Axes, trainings: xr.Dataset, order: str) -> None:

@@ -31,12 +31,8 @@ def evidence_and_validation(dataset: xr.Dataset, *, axes: PanelAxes = None) -> F
 
     A large ring marks what each of them chooses.  Bars are Monte Carlo errors of the
     evidence, and standard errors over validation examples, which all points share.
-
-    Args:
-        dataset: a model selection.
-        axes: two to draw on.
     """
-    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.9, 1, 2))
+    sheet = sheets.panels(axes, style.DOUBLE, 2.9, 1, 2)
     along, other = "temperature", "width"
     if dataset.sizes["temperature"] == 1:
         along, other = other, along
@@ -51,10 +47,7 @@ def evidence_and_validation(dataset: xr.Dataset, *, axes: PanelAxes = None) -> F
         axis.margins(0.05, 0.08)
     sheet.axes[1].set_yscale("log")
     style.log_ticks(sheet.axes[1].yaxis)
-    sheet.letters()
-    sheet.legend(6)
-    sheet.note(notes.joined(notes.BARS, *_agreement(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(notes.BARS, *_agreement(dataset)), 6)
 
 
 def _line(

@@ -36,17 +36,6 @@ def accuracy_on_sets(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     large widths at the temperature that is chosen for it.  A circle is a temperature at
     an end of its grid: a better one may lie beyond.  Of a posterior, or of a single
     temperature, which leaves no choice, one panel.
-
-    Args:
-        dataset: a result of kind `order-parameter` or `posterior`, that at one
-            temperature, with several test sets.
-        axes: those to draw on, one for each panel.
-
-    Raises:
-        ValueError: a file of one test set.
-
-    Example:
-        `accuracy_on_sets(storage.read("mine.h5"))`
     """
     if "accuracy_sets" not in dataset:
         raise ValueError(
@@ -56,8 +45,7 @@ def accuracy_on_sets(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     panels = list(_panels(dataset))
     count = len(panels)
     width = style.SINGLE if count == 1 else style.DOUBLE
-    make = lambda: sheets.grid(width, 3.0, 1, count, sharey=True)
-    sheet = sheets.sheet(axes, count, make)
+    sheet = sheets.panels(axes, width, 3.0, 1, count, sharey=True)
     for axis, (title, panel) in zip(sheet.axes, panels, strict=True):
         _sets(axis, panel)
         axis.set_title(title, fontsize="small")  # beside the letter of the panel
@@ -65,11 +53,8 @@ def accuracy_on_sets(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
         axis.set_xlabel(style.WORDS["width"])
         axis.margins(0.06, 0.06)
     sheet.axes[0].set_ylabel("accuracy")
-    sheet.legend(PER_ROW * count)
-    sheet.letters()
     bars = "bars: binomial standard errors of the test sets"
-    sheet.note(notes.joined(bars, notes.task(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(bars, notes.task(dataset)), PER_ROW * count)
 
 
 def _panels(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:

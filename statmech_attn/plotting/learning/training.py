@@ -22,17 +22,7 @@ SPREAD = 0.06  # of the restarts of one width, in powers of e
 def training(
     dataset: xr.Dataset, theory: xr.Dataset | None = None, *, axes: PanelAxes = None
 ) -> Figure:
-    """Losses by width, accuracies and the diagonal of U_1 against N.
-
-    Args:
-        dataset: a result of kind `training`.
-        theory: order parameters of the same task, whose saddle points are drawn as
-            lines: the end of a descent is the maximum of the posterior, not its mean.
-        axes: three to draw on, for losses, accuracies and order parameters.
-
-    Raises:
-        ValueError: the result holds several temperatures.
-    """
+    """Losses by width, accuracies and the diagonal of U_1 against N."""
     if dataset.sizes.get("temperature", 1) > 1:
         raise ValueError(
             "this picture shows one temperature; select one of "
@@ -41,7 +31,7 @@ def training(
     dataset = (
         dataset.squeeze("temperature") if "temperature" in dataset.dims else dataset
     )
-    sheet = sheets.sheet(axes, 3, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 3))
+    sheet = sheets.panels(axes, style.DOUBLE, 2.8, 1, 3)
     losses, accuracies, order_parameters = sheet.axes
     _losses(losses, dataset)
     _accuracies(accuracies, dataset)
@@ -50,10 +40,8 @@ def training(
         axis.set_xscale("log")
         axis.set_xlabel(style.WORDS["width"])
         axis.margins(0.08, 0.08)
-    sheet.letters()
     lines = "" if theory is None else "lines in (c): saddle point"
-    sheet.note(notes.joined(lines, notes.task(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(lines, notes.task(dataset)))
 
 
 def _losses(axis: Axes, dataset: xr.Dataset) -> None:

@@ -27,13 +27,9 @@ def learning_curves(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     """Loss and validation accuracy against the step, one line for each restart.
 
     Circles are at the step whose weights were kept.
-
-    Args:
-        dataset: a result of kind `training`.
-        axes: two to draw on, for loss and accuracy.
     """
     dataset = dataset.isel(restart=np.isfinite(dataset.loss).any("step").values)
-    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 3.1, 1, 2))
+    sheet = sheets.panels(axes, style.DOUBLE, 3.1, 1, 2)
     losses, accuracies = sheet.axes
     _entries(losses, dataset)
     _losses(losses, dataset)
@@ -41,10 +37,7 @@ def learning_curves(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     for axis in sheet.axes:
         axis.set_xlabel("step of gradient descent")
         axis.margins(0.02, 0.05)
-    sheet.legend(4, of=slice(1))
-    sheet.letters()
-    sheet.note(size_words(dataset, dataset.sizes["restart"]))
-    return sheet.figure
+    return sheet.finish(size_words(dataset, dataset.sizes["restart"]), 4, of=slice(1))
 
 
 def _losses(axis: Axes, dataset: xr.Dataset) -> None:

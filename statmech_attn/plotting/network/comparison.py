@@ -100,10 +100,7 @@ def finite_size(
         row[0].set_ylabel(style.overlap(observable, pattern))
         signs = (f"${notes.SYMBOLS[n]} = {float(of_row[n]):g}$" for n in names)
         row[0].set_title(", ".join(signs), loc="left", pad=2.5)
-    sheet.legend(of=slice(1))
-    sheet.letters()
-    sheet.note(notes.network(simulation))
-    return sheet.figure
+    return sheet.finish(notes.network(simulation), 8, of=slice(1))
 
 
 def _along(simulation: xr.Dataset) -> str:
@@ -121,8 +118,7 @@ def _grid(
     """Axes for each beta (rows) and N (columns), with what all of them say."""
     shape = len(betas), len(n_spins)
     size = style.DOUBLE, 1.1 * len(betas) + rest
-    make = lambda: sheets.grid(*size, *shape, sharex=True, sharey="row")
-    sheet = sheets.sheet(axes, len(betas) * len(n_spins), make)
+    sheet = sheets.panels(axes, *size, *shape, sharex=True, sharey="row")
     panels = np.array(sheet.axes).reshape(shape)
     for axis, n in zip(panels[0], n_spins, strict=True):
         axis.set_title(f"$N = {scientific(n)}$", loc="right", pad=2.5)
@@ -205,8 +201,7 @@ def agreement(
     dataset = dataset.isel(n_spins=compared.values) if compared.any() else dataset
     shape = (5.4, 2, 2) if produced else (3.0, 1, 3)
     ratios = [1.35, 1, 1][: shape[2]]
-    make = lambda: sheets.grid(style.DOUBLE, *shape, width_ratios=ratios)
-    sheet = sheets.sheet(axes, 3 + produced, make)
+    sheet = sheets.panels(axes, style.DOUBLE, *shape, width_ratios=ratios)
     first, *lower = sheet.axes[:3]
     _differences(first, dataset)
     if dataset.sizes["beta"] <= NAMED:
@@ -229,14 +224,12 @@ def agreement(
     bias.set_ylabel(f"difference to theory\n{words}")
     bias.set_yscale("linear")
     bias.set_ylim(0, 1.15 * max(bias.get_ylim()[1], 1.5))
-    sheet.letters()
     runs = f"{int(dataset.attrs['runs'])} runs"
     bars = notes.BARS if produced else ""
     common = "(b), (c): tokens in the linear regime of every $N$"
     left_out = _named("none, and not shown", whole.n_spins[~compared])
     words = runs, bars, common, left_out, notes.network(dataset)
-    sheet.note(notes.joined(*words))
-    return sheet.figure
+    return sheet.finish(notes.joined(*words))
 
 
 def _guides(axis: Axes, dataset: xr.Dataset, values, bias_slope) -> None:
@@ -331,14 +324,6 @@ def differences_in_time(
 
     Steps that the verdict leaves out are grey: those outside the linear regime, and at
     one N alone if there a difference may be a bias.
-
-    Args:
-        dataset: a result of kind `comparison`; rows are its beta, columns its N.
-        observable: "A" or "m_o_se".
-        pattern: which component, counted from 1.
-        tokens: length of the window.
-        sizes: how many N are shown, the smallest ones.
-        axes: those to draw on, one for each beta and N, beta by beta.
     """
     n_spins, betas = dataset.n_spins.values[:sizes], dataset.beta.values
     sheet, panels = _grid(axes, betas, n_spins, 0.75)
@@ -365,14 +350,12 @@ def differences_in_time(
         row[0].set_title(heading, loc="left", pad=2.5)
     for axis in panels[0]:  # a line above the heading
         axis.set_title(axis.get_title(loc="right") + "\n", loc="right", pad=2.5)
-    sheet.letters()
     words = (
         "dashed: what chance allows; grey: left out by the verdict, without dots past "
         "the horizon"
     )
     others = _named("not shown", dataset.n_spins[sizes:])
-    sheet.note(notes.joined(words, others, notes.network(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(words, others, notes.network(dataset)))
 
 
 def _verdict(dataset: xr.Dataset, beta: float) -> str:

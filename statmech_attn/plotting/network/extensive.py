@@ -104,12 +104,6 @@ def overlaps_in_time(
     """Overlap with a pattern in time at every point, with spins where there are any.
 
     Markers are means over samples at the largest N, bars their standard errors.
-
-    Args:
-        dataset: a result of kind `extensive`, or of `extensive-simulation` alone.
-        simulation: a result of kind `extensive-simulation`.
-        pattern: which one, counted from 1.
-        ax: one to draw on.
     """
     sheet = sheets.single(ax, style.SINGLE, 2.6)
     (axis,) = sheet.axes
@@ -142,8 +136,7 @@ def overlaps_in_time(
     if sheet.whole:
         sheet.legend(3)
     size = "" if spins is None else _sizes(spins)
-    sheet.note(_note(dataset, size))
-    return sheet.figure
+    return sheet.finish(_note(dataset, size))
 
 
 def _same(simulation: xr.Dataset, point: xr.Dataset) -> xr.Dataset | None:
@@ -165,13 +158,8 @@ def _sizes(simulation: xr.Dataset) -> str:
 @picture("crosstalk", "extensive", pages=pages)
 @style.styled
 def crosstalk_in_time(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Width of the crosstalk, and attention weights, in time at every point.
-
-    Args:
-        dataset: a result of kind `extensive`.
-        axes: two to draw on, for the crosstalk and the weights.
-    """
-    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.7, 1, 2))
+    """Width of the crosstalk, and attention weights, in time at every point."""
+    sheet = sheets.panels(axes, style.DOUBLE, 2.7, 1, 2)
     noise, weights = sheet.axes
     for colour, words, point in _points(dataset):
         noise.plot(point.time, point.noise_std, color=colour, label=words)
@@ -191,10 +179,7 @@ def crosstalk_in_time(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
         axis.set_xlabel(style.WORDS["time"])
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.margins(0.02, 0.05)
-    sheet.letters()
-    sheet.legend(6)
-    sheet.note(_note(dataset))
-    return sheet.figure
+    return sheet.finish(_note(dataset), 6)
 
 
 def _of_two_times(dataset: xr.Dataset) -> list[str]:
@@ -210,17 +195,7 @@ CHOSEN: dict[str, Any] = {"pages": pages, "choices": {"name": _of_two_times}}
 def two_times(
     dataset: xr.Dataset, name: str = "C", *, axes: PanelAxes = None
 ) -> Figure:
-    """An order parameter of two times as a picture, a panel for every point.
-
-    Args:
-        dataset: a result of kind `extensive`, or of `extensive-simulation`, whose
-            largest N is drawn.
-        name: C, S, G, self_interaction or noise; of a simulation C or S.
-        axes: those to draw on, one for each point.
-
-    Raises:
-        ValueError: the result has no such order parameter.
-    """
+    """An order parameter of two times as a picture, a panel for every point."""
     points = flat(dataset).isel(n_spins=-1, missing_dims="ignore")
     stored = f"{name}_mean" if f"{name}_mean" in points else name
     if stored not in points:
@@ -234,8 +209,7 @@ def two_times(
     rows = -(-count // columns)
     width = style.SINGLE if columns == 1 else style.DOUBLE
     height = 2.4 * rows + 0.5 if columns < 3 else 2.1 * rows + 0.6
-    make = lambda: sheets.grid(width, height, rows, columns, count)
-    sheet = sheets.sheet(axes, count, make)
+    sheet = sheets.panels(axes, width, height, rows, columns, count)
     values = points[stored]
     low, high = min(0.0, float(values.min())), float(values.max())
     for axis, (_, words, point) in zip(sheet.axes, _points(points), strict=True):
@@ -254,9 +228,7 @@ def two_times(
     if sheet.whole:
         image = sheet.axes[0].collections[0]
         sheet.figure.colorbar(image, ax=sheet.axes, label=TWO_TIMES[name], shrink=0.9)
-    sheet.letters()
-    sheet.note(_note(dataset))
-    return sheet.figure
+    return sheet.finish(_note(dataset))
 
 
 @picture(
@@ -289,8 +261,7 @@ def capacities(
     rows = -(-len(others) // columns)
     width = style.SINGLE if columns == 1 else style.DOUBLE
     size, shape = (width, 2.5 * rows + 0.4), (rows, columns, len(others))
-    make = lambda: sheets.grid(*size, *shape, sharey=True)
-    sheet = sheets.sheet(axes, len(others), make)
+    sheet = sheets.panels(axes, *size, *shape, sharey=True)
     for axis, other in zip(sheet.axes, others, strict=True):
         point = dataset.sel({across: other})
         for C, colour in zip(point.context.values, itertools.cycle(style.SERIES)):
@@ -316,7 +287,6 @@ def capacities(
         axis.margins(0.08, 0.08)
     for axis in sheet.axes[::columns]:
         axis.set_ylabel(r"capacity $\alpha_c$")
-    sheet.letters()
     words = ""
     if spins is not None:
         tokens = f"{spins.attrs['steps']} tokens"
@@ -324,24 +294,16 @@ def capacities(
         last.plot([], [], "o", mfc="none", ms=3.4, color=dark, label="spins")
         last.plot([], [], "_", ms=7, color=dark, label=f"theory, {tokens}")
         words = f"lines: limit of many tokens; {_sizes(spins)}, {tokens}"
-    sheet.legend(7 if columns > 1 else 4)
     single = dataset.squeeze([across]) if len(others) == 1 else dataset
-    sheet.note(_note(single, words))
-    return sheet.figure
+    return sheet.finish(_note(single, words), 7 if columns > 1 else 4)
 
 
 @picture("thresholds", "capacity-spins")
 @style.styled
 def capacities_of_spins(spins: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Alpha at which spins stop to retrieve, at their largest number, and the theory's.
-
-    Args:
-        spins: a result of `analysis/capacity_spins.py`.
-        axes: those to draw on, one for each beta.
-    """
+    """Alpha at which spins stop to retrieve, at the largest N, and the theory's."""
     betas, size = spins.beta.values, (style.DOUBLE, 2.6)
-    make = lambda: sheets.grid(*size, 1, len(betas), sharey=True)
-    sheet = sheets.sheet(axes, len(betas), make)
+    sheet = sheets.panels(axes, *size, 1, len(betas), sharey=True)
     for axis, beta in zip(sheet.axes, betas, strict=True):
         for C, colour in zip(spins.context.values, itertools.cycle(style.SERIES)):
             point = spins.isel(n_spins=-1).sel(context=C, beta=beta)
@@ -351,11 +313,8 @@ def capacities_of_spins(spins: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
         axis.set_xlabel(style.WORDS["gamma"])
         axis.margins(0.08, 0.08)
     sheet.axes[0].set_ylabel(r"$\alpha$ at which half retrieve")
-    sheet.letters()
-    sheet.legend()
     tokens = f"{spins.attrs['steps']} tokens"
-    sheet.note(f"{_sizes(spins)}, {tokens}; bars: theory")
-    return sheet.figure
+    return sheet.finish(f"{_sizes(spins)}, {tokens}; bars: theory", 8)
 
 
 TEMPERATURE = r"temperature $1/\beta$"
@@ -386,13 +345,8 @@ def _threshold(axis: Axes, spins: xr.Dataset, along: str, colour: str) -> None:
 @picture("agreement", "comparison")
 @style.styled
 def extensive_agreement(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Differences of spins from theory in standard errors, and in size, against N.
-
-    Args:
-        dataset: a comparison of kinds `extensive` and `extensive-simulation`.
-        axes: two to draw on, for standard errors and for sizes.
-    """
-    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 2))
+    """Differences of spins from theory in standard errors, and in size, against N."""
+    sheet = sheets.panels(axes, style.DOUBLE, 2.8, 1, 2)
     errors, sizes = sheet.axes
     points = flat(dataset)
     N = points.n_spins.values.astype(float)
@@ -427,8 +381,5 @@ def extensive_agreement(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figur
         axis.xaxis.set_minor_locator(NullLocator())
         axis.set_xticklabels([f"${scientific(n)}$" for n in N])
         axis.set_xlabel(style.WORDS["n_spins"])
-    sheet.letters()
-    sheet.legend(9)
     samples = f"{int(dataset.attrs['samples'])} samples"
-    sheet.note(_note(dataset, samples))
-    return sheet.figure
+    return sheet.finish(_note(dataset, samples), 9)

@@ -59,32 +59,21 @@ def phases_against_load(
     words = ""
     if spins is not None:
         words = _motions(sheet.axes[2:], spins, looks)
-    sheet.letters()
-    sheet.legend(6)
-    sheet.note("\n".join(filter(None, (notes.network(dataset), words))))
-    return sheet.figure
+    return sheet.finish("\n".join(filter(None, (notes.network(dataset), words))), 6)
 
 
 @picture("motion", "crosstalk-spins")
 @style.styled
 def motion_against_size(spins: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
-    """Spread in time of the attention of spins against their number, for every alpha.
-
-    Args:
-        spins: a result of `analysis/crosstalk_spins.py`.
-        axes: those to draw on, one for each alpha.
-    """
+    """Spread in time of the attention of spins against N, for every alpha."""
     loads, size = spins.sizes["alpha"], (style.DOUBLE, 2.6)
-    sheet = sheets.sheet(axes, loads, lambda: sheets.grid(*size, 1, loads, sharey=True))
+    sheet = sheets.panels(axes, *size, 1, loads, sharey=True)
     looks = _looks(spins)
     words = _motions(sheet.axes, spins, looks)
     for beta, look in looks.items():
         words_of = rf"$\beta = {beta:g}$"
         sheet.axes[0].plot([], [], ls="none", ms=3.2, label=words_of, **look)
-    sheet.letters()
-    sheet.legend(6)
-    sheet.note(words)
-    return sheet.figure
+    return sheet.finish(words, 6)
 
 
 def _looks(dataset: xr.Dataset) -> dict[float, Any]:

@@ -32,15 +32,8 @@ def response_curves(
     """Susceptibility, spectrum of the noise and temperature of one observable.
 
     Negative temperatures are dotted; the grey line is equilibrium.
-
-    Args:
-        dataset: a result of kind `response`.
-        observable: which overlap, or "A" for attention.
-        pattern: which component, counted from 1.
-        axes: three to draw on.
     """
-    make = lambda: sheets.grid(style.DOUBLE, 5.0, 3, 1, sharex=True)
-    sheet = sheets.sheet(axes, 3, make)
+    sheet = sheets.panels(axes, style.DOUBLE, 5.0, 3, 1, sharex=True)
     part = dataset.sel(pattern=pattern).isel(observable=OBSERVABLES.index(observable))
     size = np.hypot(part.susceptibility_real, part.susceptibility_imag)
     shown = {
@@ -64,11 +57,10 @@ def response_curves(
         axis.set_ylabel(words)
     sheet.axes[2].axhline(1, color=style.GREY, lw=0.6, zorder=1)
     sheet.axes[2].set_xlabel(r"frequency $\omega$ (rad/token)")
-    sheet.legend(of=slice(1))
-    sheet.letters()
     family, number = dataset.attrs["field"], dataset.attrs["field_pattern"]
     overlap = style.overlap(observable, pattern)
     field = rf"{overlap} in a field along $W^{family}_{number}$"
     dotted = "dotted: negative; grey: equilibrium"
-    sheet.note(notes.joined(field, dotted, notes.network(dataset)))
-    return sheet.figure
+    return sheet.finish(
+        notes.joined(field, dotted, notes.network(dataset)), 8, of=slice(1)
+    )

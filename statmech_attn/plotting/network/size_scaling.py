@@ -40,12 +40,8 @@ def finite_size_collapse(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figu
     """Mean squares or times of all N on one line, densities, and powers of N.
 
     Lines are the theory, with no fitted number.  What lies outside its limits is pale.
-
-    Args:
-        dataset: a result of kind `finite-size`.
-        axes: three to draw on.
     """
-    sheet = sheets.sheet(axes, 3, lambda: sheets.grid(style.DOUBLE, 2.9, 1, 3))
+    sheet = sheets.panels(axes, style.DOUBLE, 2.9, 1, 3)
     collapse, middle, powers = sheet.axes
     if "density" in dataset:
         _collapse(collapse, dataset, "mean_square")
@@ -54,14 +50,13 @@ def finite_size_collapse(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figu
         _collapse(collapse, dataset, "passage_time")
         _times(middle, dataset)
     _ratios(powers, dataset)
-    sheet.legend(of=slice(1))
-    sheet.letters()
     name = NAMES[dataset.attrs["bifurcation"]]
     place = rf"{name} at $\beta_c = {dataset.attrs['beta_c']:.6g}$"
     bars = f"bars: one standard error of {dataset.attrs['runs']} runs"
     pale = "pale: outside the theory's limits"
-    sheet.note(notes.joined(place, bars, notes.network(dataset), pale))
-    return sheet.figure
+    return sheet.finish(
+        notes.joined(place, bars, notes.network(dataset), pale), 8, of=slice(1)
+    )
 
 
 def _collapse(axis: Axes, dataset: xr.Dataset, name: str) -> None:

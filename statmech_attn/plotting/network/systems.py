@@ -38,8 +38,7 @@ def trajectories(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
     name = str(dataset.observed.dims[0])
     count = dataset.sizes[name]
     size = style.DOUBLE, ROW * count + 0.5
-    make = lambda: sheets.grid(*size, count, 2, width_ratios=[2.6, 1])
-    sheet = sheets.sheet(axes, 2 * count, make)
+    sheet = sheets.panels(axes, *size, count, 2, width_ratios=[2.6, 1])
     for i, row in enumerate(zip(sheet.axes[::2], sheet.axes[1::2], strict=True)):
         orbit = dataset.isel({name: i})
         values = orbit.observed.transpose("time", "observable").values
@@ -52,9 +51,7 @@ def trajectories(dataset: xr.Dataset, *, axes: PanelAxes = None) -> Figure:
         sign = symbol(dataset[name].attrs["symbol"])
         row[0].set_title(f"{sign} = {float(orbit[name]):g}", loc="left", pad=2.5)
     sheet.axes[-2].set_xlabel(f"{dataset.attrs['unit']} $t$")
-    sheet.letters()
-    sheet.note(notes.network(dataset))
-    return sheet.figure
+    return sheet.finish(notes.network(dataset))
 
 
 def _draw_lines(axis: Axes, orbit: xr.Dataset, values: np.ndarray) -> None:

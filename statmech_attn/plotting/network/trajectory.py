@@ -68,8 +68,7 @@ def trajectory_windows(
     count = dataset.sizes["beta"]
     shape = count, len(lengths) + (PRODUCTION in dataset)
     size = style.DOUBLE, ROW * count + 0.55
-    make = lambda: sheets.grid(*size, *shape, sharex="col")
-    sheet = sheets.sheet(axes, shape[0] * shape[1], make)
+    sheet = sheets.panels(axes, *size, *shape, sharex="col")
     panels = np.array(sheet.axes).reshape(shape)
     clock = int(dataset.attrs.get("context", 0))
     for row, beta in zip(panels, dataset.beta.values, strict=True):
@@ -100,11 +99,9 @@ def trajectory_windows(
             axis.set_title(unit_of(rates.attrs), loc="right", pad=2.5)
     for axis in panels[-1]:
         axis.set_xlabel(style.WORDS["time"])
-    sheet.letters()
     thinned = lengths[-1] > JOINED and clock > 1
     dots = rf"dots: tokens $t \equiv 0$ mod ${clock}$" if thinned else ""
-    sheet.note(notes.joined(dots, notes.network(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(dots, notes.network(dataset)))
 
 
 @picture(
@@ -154,11 +151,9 @@ def phase_planes(
             axis.set_ylabel(style.overlap(name, second), labelpad=3)
             square(axis, x, y)
         _title(pair[0], beta, phases)
-    sheet.letters()
     clock = int(dataset.attrs.get("context", 0))
     overlaid = f"all {clock} phases of the clock are overlaid" if clock > 1 else ""
-    sheet.note(notes.joined(overlaid, notes.network(dataset)))
-    return sheet.figure
+    return sheet.finish(notes.joined(overlaid, notes.network(dataset)))
 
 
 def _pairs(axes: list[Axes], columns: int, count: int) -> list[Axes]:
@@ -190,8 +185,9 @@ def spectra(
     """
     count = dataset.sizes["beta"]
     max_lag = min(max_lag, dataset.sizes["time"] // 2)
-    make = lambda: sheets.grid(style.DOUBLE, ROW * count + 0.55, count, 3, sharex="col")
-    sheet = sheets.sheet(axes, 3 * count, make)
+    sheet = sheets.panels(
+        axes, style.DOUBLE, ROW * count + 0.55, count, 3, sharex="col"
+    )
     panels = np.array(sheet.axes).reshape(count, 3)
     for row, beta in zip(panels, dataset.beta.values, strict=True):
         series = dataset.m_o_se.sel(beta=beta, pattern=pattern).values
@@ -211,9 +207,9 @@ def spectra(
         _title(row[0], beta, phases)
     for axis, label in zip(panels[-1], ("frequency", "frequency", "lag"), strict=True):
         axis.set_xlabel(style.WORDS[label])
-    sheet.letters()
-    sheet.note(notes.joined(style.overlap("m_o_se", pattern), notes.network(dataset)))
-    return sheet.figure
+    return sheet.finish(
+        notes.joined(style.overlap("m_o_se", pattern), notes.network(dataset))
+    )
 
 
 def _title(axis: Axes, beta: float, phases: xr.Dataset | None) -> None:

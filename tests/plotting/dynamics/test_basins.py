@@ -12,11 +12,13 @@ from statmech_attn import plotting
 from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.dynamics import BasinDiagram, BasinPlan, Search
 from statmech_attn.dynamics.along_parameter.hysteresis import intervals
+from statmech_attn.plotting.dynamics.basins import basin_fractions, lifetimes
+from statmech_attn.plotting.dynamics.plane_basins import plane_basins
 from statmech_attn.plotting.frame import style
 
 
 def test_shares_are_stacked_to_one_and_sets_keep_their_colour(basins):
-    axis = plotting.basin_fractions(basins).axes[0]
+    axis = basin_fractions(basins).axes[0]
     tops = {}
     for bar in axis.patches:
         left = round(bar.get_x(), 6)
@@ -30,7 +32,7 @@ def test_shares_are_stacked_to_one_and_sets_keep_their_colour(basins):
 
 
 def test_sets_are_named_with_their_periods(basins):
-    figure = plotting.basin_fractions(basins)
+    figure = basin_fractions(basins)
     (legend,) = figure.legends
     words = [text.get_text() for text in legend.get_texts()]
     assert any(text.startswith("set 0: period ") for text in words)
@@ -40,7 +42,7 @@ def test_sets_are_named_with_their_periods(basins):
 
 def test_an_attractor_has_the_colour_of_no_phase(basins, on_plane):
     phases = {to_hex(colour) for colour in style.PHASE_COLOURS.values()}
-    for figure in (plotting.basin_fractions(basins), plotting.plane_basins(on_plane)):
+    for figure in (basin_fractions(basins), plane_basins(on_plane)):
         (legend,) = figure.legends
         pairs = zip(legend.get_texts(), legend.get_patches(), strict=True)
         colours = [
@@ -63,7 +65,7 @@ def test_a_diagram_of_ones_own_map_has_the_figures_of_a_study():
 
 
 def test_errors_of_shares_are_the_stored_intervals(basins):
-    axis = plotting.basin_fractions(basins).axes[1]
+    axis = basin_fractions(basins).axes[1]
     drawn = [c for c in axis.containers]
     assert len(drawn) == int((basins["count"] > 0).sum())
     segment = drawn[0][2][0].get_segments()[0]
@@ -75,7 +77,7 @@ def test_errors_of_shares_are_the_stored_intervals(basins):
 
 
 def test_mean_lifetimes_are_the_inverse_rates(basins):
-    axis = plotting.basin_fractions(basins).axes[2]
+    axis = basin_fractions(basins).axes[2]
     points = axis.containers[0][0]
     np.testing.assert_allclose(
         points.get_ydata(), 1 / basins.sortby("beta").escape_rate, equal_nan=True
@@ -84,7 +86,7 @@ def test_mean_lifetimes_are_the_inverse_rates(basins):
 
 
 def test_survival_curves_fall_from_one_beside_their_fit(basins):
-    figure = plotting.lifetimes(basins)
+    figure = lifetimes(basins)
     (axis,) = figure.axes
     solid = [x for x in axis.lines if x.get_linestyle() == "-" and len(x.get_xdata())]
     dashed = [x for x in axis.lines if x.get_linestyle() == "--" and len(x.get_xdata())]

@@ -6,6 +6,7 @@ from matplotlib.colors import to_rgba
 
 from statmech_attn import plotting
 from statmech_attn.dynamics import PHASES
+from statmech_attn.plotting.dynamics.phases import classifier_disagreement
 from statmech_attn.plotting.frame.style import PHASE_COLOURS, SERIES
 
 
@@ -137,7 +138,7 @@ def test_a_scan_that_collapses_everywhere_is_still_drawn(scan):
     lost = scan.assign(lyapunov=scan.lyapunov * 0 - np.inf)
     _, _, spectrum = panels(plotting.bifurcation_diagram(lost))
     assert np.isfinite(spectrum.get_ylim()).all()
-    assert len(plotting.classifier_disagreement(lost).axes) == 4
+    assert len(classifier_disagreement(lost).axes) == 4
 
 
 def test_points_that_failed_are_left_white(scan):

@@ -5,9 +5,10 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from statmech_attn import plotting
 from statmech_attn.plotting.dynamics import exponents
+from statmech_attn.plotting.dynamics.covariant_vectors import angle_quantiles
 from statmech_attn.plotting.dynamics.exponents import draw_spectrum, isolated, round_up
+from statmech_attn.plotting.dynamics.lyapunov import running_lyapunov
 
 
 BETA = np.linspace(1.0, 2.0, 5)
@@ -99,7 +100,7 @@ def test_equal_exponents_are_told_apart_by_dashes():
 
 def test_running_averages_name_only_exponents_that_have_one(measured):
     measured.lyapunov_running[:, :, 1] = np.nan
-    (legend,) = plotting.running_lyapunov(measured).legends
+    (legend,) = running_lyapunov(measured).legends
     assert [t.get_text() for t in legend.get_texts()] == [r"$\lambda_{1}$"]
 
 
@@ -114,7 +115,7 @@ def test_values_without_a_finite_neighbour_are_isolated():
 
 
 def test_exponents_of_covariant_vectors_have_the_colours_of_all_exponents(along_angles):
-    figure = plotting.angle_quantiles(along_angles)
+    figure = angle_quantiles(along_angles)
     named = {str(line.get_label()): line.get_color() for line in figure.axes[0].lines}
     shown = [named[rf"$\lambda_{{{i + 1}}}$"] for i in range(2)]
     assert shown == [exponents.colour(i) for i in range(2)]

@@ -6,7 +6,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from statmech_attn import plotting
 from statmech_attn.dynamics import PHASES
-from statmech_attn.plotting.dynamics.phases import where_they_differ
+from statmech_attn.plotting.dynamics.phases import (
+    classifier_disagreement,
+    describe_phase,
+    entropy_map,
+    where_they_differ,
+)
 
 
 def test_the_first_parameter_runs_across_and_codes_keep_their_places(plane):
@@ -26,7 +31,7 @@ def test_a_transient_has_the_phase_that_follows_it_and_a_dot(plane):
         final_starts=(over, starts),
         final_lyapunov=(over, plane.lyapunov.values[..., 0]),
     )
-    (axis,) = plotting.phase_map(followed).axes
+    axis, *_ = plotting.phase_diagram(followed).axes
     codes = axis.collections[0].get_array()
     np.testing.assert_array_equal(codes, settled.T)
     (dots,) = (x for x in axis.lines if x.get_label() == "after a transient")
@@ -48,10 +53,10 @@ def test_the_scale_of_exponents_is_that_of_chaos_where_there_is_some(
     values = np.full(plane.lyapunov.shape, -5.0)
     first = values[..., 0]
     first[: round(chaotic * len(first))] = 0.2
-    figure = plotting.exponent_map(
+    figure = plotting.phase_diagram(
         plane.assign(lyapunov=plane.lyapunov.copy(data=values))
     )
-    assert figure.axes[0].collections[0].norm.halfrange == pytest.approx(scale)
+    assert figure.axes[1].collections[0].norm.halfrange == pytest.approx(scale)
 
 
 def test_a_refined_plane_is_drawn_on_its_finest_grid(refined_plane):
@@ -64,7 +69,7 @@ def test_a_refined_plane_is_drawn_on_its_finest_grid(refined_plane):
     np.testing.assert_allclose(largest[1], [-0.25, -0.15, -0.05, -0.05, 0.15])
     np.testing.assert_allclose(largest[0], [-0.25, -0.25, -0.05, -0.05, 0.15])
     produced = refined_plane.lyapunov.isel(exponent=0) + 0.25
-    figure = plotting.entropy_map(refined_plane.assign(entropy_production=produced))
+    figure = entropy_map(refined_plane.assign(entropy_production=produced))
     drawn = figure.axes[0].collections[0].get_array()
     np.testing.assert_allclose(drawn, largest + 0.25)
 
@@ -76,10 +81,10 @@ def test_curves_of_bifurcations_lie_over_the_phases(plane, boundary):
     words = [text.get_text() for text in figure.legends[0].get_texts()]
     assert words[-2:] == ["Neimark–Sacker", "subcritical (dashed)"]
     codes = plane.phase.copy(data=np.arange(12).reshape(plane.phase.shape) % 8)
-    narrow = plotting.phase_map(plane.assign(phase=codes), boundary)
-    FigureCanvasAgg(narrow).draw()
-    legend = narrow.legends[0].get_window_extent()
-    assert legend.x0 >= 0 and legend.x1 <= narrow.bbox.x1
+    wide = plotting.phase_diagram(plane.assign(phase=codes), boundary)
+    FigureCanvasAgg(wide).draw()
+    legend = wide.legends[0].get_window_extent()
+    assert legend.x0 >= 0 and legend.x1 <= wide.bbox.x1
 
 
 def test_curves_in_other_parameters_are_refused(plane, boundary):
@@ -116,14 +121,14 @@ def test_fixed_counts_as_periodic_and_undecided_as_no_disagreement(scan):
 
 
 def test_disagreements_are_marked_at_their_exponents(scan):
-    axis = plotting.classifier_disagreement(scan).axes[-1]
+    axis = classifier_disagreement(scan).axes[-1]
     (marks,) = [x for x in axis.lines if "differ (1)" in str(x.get_label())]
     expected = [[1.3, float(scan.lyapunov.sel(beta=1.3, exponent=1))]]
     np.testing.assert_allclose(marks.get_xydata(), expected)
 
 
 def test_the_strips_differ_exactly_where_the_third_says_so(scan):
-    strips = plotting.classifier_disagreement(scan).axes[:3]
+    strips = classifier_disagreement(scan).axes[:3]
     ours, sign, differ = (np.ravel(a.collections[0].get_array()) for a in strips)
     # In order of beta: fixed, undetermined, quasiperiodic, periodic, chaotic.
     assert ours.tolist() == [0, -1, 1, 0, 2]
@@ -133,7 +138,7 @@ def test_the_strips_differ_exactly_where_the_third_says_so(scan):
 
 
 def test_classes_are_named_as_both_classifiers_have_them(scan):
-    figure = plotting.classifier_disagreement(scan)
+    figure = classifier_disagreement(scan)
     named = [text.get_text() for text in figure.legends[0].get_texts()]
     assert named == ["fixed or periodic", "quasiperiodic", "chaotic", "no verdict"]
     labels = [axis.get_ylabel() for axis in figure.axes[:3]]
@@ -142,7 +147,7 @@ def test_classes_are_named_as_both_classifiers_have_them(scan):
 
 def test_no_verdict_is_not_drawn_as_a_disagreement(scan):
     """Pale in every strip, by the share of white in black and grey that it reflects."""
-    for axis in plotting.classifier_disagreement(scan).axes[:3]:
+    for axis in classifier_disagreement(scan).axes[:3]:
         colours = axis.collections[0].get_cmap()
         assert min(colours(0)[:3]) > 0.75  # the code of no verdict
     assert max(colours(2)[:3]) == 0.0
@@ -151,10 +156,10 @@ def test_no_verdict_is_not_drawn_as_a_disagreement(scan):
 def test_points_that_failed_have_no_verdict(scan):
     failed = scan.assign(failure=("beta", np.ones(5, np.int8)))
     assert (where_they_differ(failed) == -1).all()
-    (legend,) = plotting.classifier_disagreement(failed).legends
+    (legend,) = classifier_disagreement(failed).legends
     assert [text.get_text() for text in legend.get_texts()] == ["no verdict"]
 
 
 def test_a_phase_is_described_with_its_measured_period(scan):
-    assert plotting.describe_phase(scan, beta=1.3) == "periodic, $p = 28$"
-    assert plotting.describe_phase(scan, beta=1.4) == PHASES[3]
+    assert describe_phase(scan, beta=1.3) == "periodic, $p = 28$"
+    assert describe_phase(scan, beta=1.4) == PHASES[3]

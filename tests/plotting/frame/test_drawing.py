@@ -43,11 +43,10 @@ EXPECTED = {
 }
 
 
-@pytest.mark.slow
-def test_every_picture_of_a_file_is_written_as_png_and_pdf(orbits, tmp_path):
+def test_every_picture_of_a_file_is_written_as_png_and_pdf(learned, tmp_path):
     before = dict(mpl.rcParams)
-    paths = plotting.draw(orbits, tmp_path / "new" / "folder")
-    assert {path.stem for path in paths} == EXPECTED["orbits"]
+    paths = plotting.draw(learned, tmp_path / "new" / "folder")
+    assert {path.stem for path in paths} == EXPECTED["learned"]
     assert {path.suffix for path in paths} == {".png", ".pdf"}
     assert all(path.stat().st_size > 1000 for path in paths)
     assert dict(mpl.rcParams) == before
@@ -55,25 +54,7 @@ def test_every_picture_of_a_file_is_written_as_png_and_pdf(orbits, tmp_path):
     assert pyplot is None or not pyplot.get_fignums()
 
 
-SECOND = {  # figures of the kinds of others, or whose parts have tests of their own
-    "basins",
-    "learned",
-    "orbits",
-    "passing",
-    "plane",
-    "refined_plane",
-    "sampled",
-    "side_by_side",
-}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name in SECOND else ())
-        for name in EXPECTED
-    ],
-)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_every_file_has_its_figures_which_fit_a_page_unclipped(name, request):
     content = request.getfixturevalue(name)
     figures = list(plotting.pictures(content))
@@ -88,11 +69,9 @@ def test_every_file_has_its_figures_which_fit_a_page_unclipped(name, request):
         assert paper.contains(drawn.x1, drawn.y1), f"{name}: clipped, {drawn}"
 
 
-@pytest.mark.slow
-def test_more_beta_than_fit_are_spread_over_pages(orbits, tmp_path):
+def test_more_beta_than_fit_are_spread_over_pages(orbits):
     many = orbits.isel(beta=[0] * 8, time=slice(100)).assign_coords(beta=range(8))
-    paths = plotting.draw(many, tmp_path)
-    stems = {path.stem for path in paths}
+    stems = {stem for stem, _ in plotting.pictures(many)}
     assert {"trajectories_1", "trajectories_2", "planes_1", "planes_2"} <= stems
 
 

@@ -2,12 +2,16 @@
 
 import inspect
 import pathlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
-from statmech_attn import plotting, storage
+from statmech_attn import kinds, plotting, storage
+from statmech_attn.plotting.frame.drawing import of_modules
 
 
 KEPT = pathlib.Path(__file__).resolve().parents[3] / "paper_figs" / "results"
@@ -21,9 +25,7 @@ PANELS = {  # of every function, for the data that it is given here
     "basin_fractions": (3, "basins"),
     "bifurcation_curves": (1, "branches"),
     "bifurcation_diagram": (3, "scan"),
-    "bifurcation_points": (1, "branches"),
     "bifurcation_samples": (1, "scan"),
-    "branches": (1, "branches"),
     "capacities": (2, "loads"),
     "capacities_of_spins": (2, "capacity_spins"),
     "chaos_indicators": (2, "indicated"),
@@ -39,8 +41,6 @@ PANELS = {  # of every function, for the data that it is given here
     "evidence_against_width": (1, "evident"),
     "evidence_and_validation": (2, "selected"),
     "entropy_map": (1, "plane"),
-    "entropy_production": (1, "produced"),
-    "exponent_map": (1, "plane"),
     "extensive_agreement": (2, "growing_compared"),
     "finite_series": (3, "indicated"),
     "finite_size_collapse": (3, "critical"),
@@ -63,7 +63,6 @@ PANELS = {  # of every function, for the data that it is given here
     "overlaps_in_time": (1, "growing"),
     "path_kernels": (6, "learned"),
     "phase_diagram": (2, "plane"),
-    "phase_map": (1, "plane"),
     "phase_planes": (4, "orbits"),
     "phase_ribbon": (1, "scan"),
     "phases_against_load": (2, "crosstalk"),
@@ -75,6 +74,7 @@ PANELS = {  # of every function, for the data that it is given here
     "spectra": (6, "orbits"),
     "sweep_diagram": (5, "both_ways"),
     "training": (3, "trained"),
+    "trajectories": (4, "observed"),
     "trajectory_windows": (6, "orbits"),
     "unstable_cycles": (2, "cyclic"),
     "two_times": (2, "growing"),
@@ -132,28 +132,42 @@ def trained(learned):
     ).squeeze(drop=True)
 
 
-def drawing() -> dict[str, inspect.Signature]:
-    """Public functions that draw, by what they return or take."""
-    functions = {name: getattr(plotting, name) for name in plotting.__all__}
-    signatures = {
-        name: inspect.signature(function, eval_str=True)
-        for name, function in functions.items()
-        if inspect.isfunction(inspect.unwrap(function))
-    }
-    return {
-        name: signature
-        for name, signature in signatures.items()
-        if signature.return_annotation is Figure
-    }
+@pytest.fixture
+def observed():
+    """Two numbers of a system of one's own at two values of its parameter."""
+    orbit = np.random.default_rng(0).normal(size=(2, 30, 2))
+    words = {"symbol": ["x", "y"], "words": ["x", "y"], "unit": ["1", "1"]}
+    of_each = {f"observable_{name}": ("observable", x) for name, x in words.items()}
+    return xr.Dataset(
+        {"observed": (("a", "time", "observable"), orbit)},
+        {"a": ("a", [0.1, 0.2], {"symbol": "a"}), **of_each},
+        {"unit": "step"},
+    )
 
 
-def test_every_public_function_that_draws_takes_axes_by_name():
-    found = drawing()
-    assert set(found) == set(PANELS)
-    for name, signature in found.items():
-        own = {"ax", "axes"}.intersection(signature.parameters)
+def drawing() -> dict[str, Callable[..., Any]]:
+    """Functions that draw a picture of a file, and those of the face that draw."""
+    named = [row for row in kinds.KINDS if isinstance(row.pictures, str)]
+    rows = [x for row in named for x in of_modules(row.name, row.pictures)]
+    functions = {row.function: row.draw for row in rows}
+    for name in plotting.__all__:
+        function = inspect.unwrap(getattr(plotting, name))
+        if inspect.isfunction(function) and name != "figure":
+            result = inspect.signature(function, eval_str=True).return_annotation
+            functions |= {name: function} if result is Figure else {}
+    return functions
+
+
+DRAWING = drawing()
+
+
+def test_every_function_that_draws_takes_axes_by_name():
+    assert set(DRAWING) == set(PANELS)
+    for name, function in DRAWING.items():
+        parameters = inspect.signature(function).parameters
+        own = {"ax", "axes"}.intersection(parameters)
         assert len(own) == 1, f"{name} takes {own or 'neither ax nor axes'}"
-        parameter = signature.parameters[own.pop()]
+        parameter = parameters[own.pop()]
         assert parameter.kind == inspect.Parameter.KEYWORD_ONLY, name
         assert parameter.default is None, name
 
@@ -161,7 +175,7 @@ def test_every_public_function_that_draws_takes_axes_by_name():
 @pytest.mark.parametrize("name", PANELS)
 def test_a_picture_fills_the_axes_that_it_is_given(name, content):
     data, count = content(name), PANELS[name][0]
-    function = getattr(plotting, name)
+    function = DRAWING[name]
     keyword = {"ax", "axes"}.intersection(inspect.signature(function).parameters)
     theirs = Figure()
     grid = theirs.subplots(1, count + 1, squeeze=False).ravel()
@@ -180,25 +194,35 @@ def test_another_number_of_axes_is_refused(scan, orbits):
         plotting.trajectory_windows(orbits, axes=axes[0])
 
 
-def test_a_whole_figure_has_the_panels_that_can_be_drawn_alone(scan, produced, plane):
-    """The same lines and the same cells, whoever made the axes."""
+def test_a_whole_figure_has_the_panels_that_can_be_drawn_alone(scan, produced):
+    """The same lines, whoever made the axes."""
     assert len(plotting.bifurcation_diagram(scan).axes) == 3
-    whole = plotting.bifurcation_diagram(produced).axes
+    *whole, production = plotting.bifurcation_diagram(produced).axes
     parts = (
         plotting.phase_ribbon,
         plotting.bifurcation_samples,
         plotting.lyapunov_spectrum,
-        plotting.entropy_production,
     )
     for axis, part in zip(whole, parts, strict=True):
         (alone,) = part(produced).axes
         assert len(alone.lines) == len(axis.lines)
         for one, other in zip(alone.lines, axis.lines, strict=True):
             np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
-    left, right, _ = plotting.phase_diagram(plane).axes
-    for axis, part in ((left, plotting.phase_map), (right, plotting.exponent_map)):
-        one, other = axis.collections[0], part(plane).axes[0].collections[0]
-        np.testing.assert_array_equal(one.get_array(), other.get_array())
+    values = [y for x in production.lines[1:] for y in x.get_ydata() if np.isfinite(y)]
+    assert {*values} <= {*produced.entropy_production.values}
+
+
+def test_one_picture_is_drawn_by_its_name(basins):
+    alone, among = (
+        plotting.figure(basins, "lifetimes"),
+        dict(plotting.pictures(basins, ["lifetimes"]))["lifetimes"],
+    )
+    for one, other in zip(alone.axes[0].lines, among.axes[0].lines, strict=True):
+        np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
+    given = plotting.pictures(basins, options={"lifetimes": {"ax": alone.axes[0]}})
+    assert dict(given)["lifetimes"] is alone
+    with pytest.raises(ValueError, match="name must be 'basins' or 'lifetimes'; got"):
+        plotting.figure(basins, "shares")
 
 
 def test_tick_labels_of_given_axes_are_left_to_the_caller(scan):

@@ -9,6 +9,11 @@ import xarray as xr
 from statmech_attn import plotting
 from statmech_attn.plotting.frame import image_words
 from statmech_attn.plotting.learning import one_shot
+from statmech_attn.plotting.learning.one_shot import (
+    one_shot_accuracy,
+    one_shot_alignment,
+    one_shot_matrices,
+)
 
 
 WIDTHS = np.array([10.0, 100.0, 1000.0])
@@ -128,7 +133,7 @@ def lines_of(axis):
 
 @pytest.mark.parametrize("panel, name", list(enumerate(one_shot.SHOWN)))
 def test_accuracy_is_the_mean_over_trainings_with_its_error(theories, panel, name):
-    axis = plotting.one_shot_accuracy(theories).axes[panel]
+    axis = one_shot_accuracy(theories).axes[panel]
     lines = lines_of(axis)
     over = np.stack([t.accuracy_chosen.sel(test_set=name) for t in theories])
     mean, error = over.mean(0), over.std(0, ddof=1) / np.sqrt(3)
@@ -153,7 +158,7 @@ def test_temperatures_at_an_end_of_their_grid_have_circles(theories):
         theory.assign(chosen_at_end=(("width", "choice"), end))
         for theory, end in zip(theories, ends, strict=True)
     ]
-    axis = plotting.one_shot_accuracy(marked).axes[0]
+    axis = one_shot_accuracy(marked).axes[0]
     circles = [line for line in axis.lines if line.get_marker() == "o"]
     places = [list(line.get_xdata()) for line in circles]
     assert places == [[10.0, 1000.0], [100.0]]
@@ -161,13 +166,13 @@ def test_temperatures_at_an_end_of_their_grid_have_circles(theories):
     np.testing.assert_allclose(circles[0].get_ydata(), mean[::2, 0])
     words = "chosen $T$ at an end of its grid"
     assert [line.get_label() == words for line in circles] == [True, False]
-    assert words not in lines_of(plotting.one_shot_accuracy(theories).axes[0])
+    assert words not in lines_of(one_shot_accuracy(theories).axes[0])
 
 
 def test_samples_stand_beside_the_saddle_point_of_their_own_training(
     theories, sampled, trained
 ):
-    axes = plotting.one_shot_accuracy(theories, [sampled], trained).axes
+    axes = one_shot_accuracy(theories, [sampled], trained).axes
     for axis, name in zip(axes, one_shot.SHOWN, strict=True):
         exact, descent = axis.containers
         here = float(sampled.accuracy_sets.sel(test_set=name)[0])
@@ -185,7 +190,7 @@ def test_samples_stand_beside_the_saddle_point_of_their_own_training(
 
 def test_samples_of_other_data_say_so_and_have_no_saddle_point(theories, sampled):
     sampled.attrs |= of_network(1, n_train=20)
-    figure = plotting.one_shot_accuracy(theories, [sampled.isel(example=slice(20))])
+    figure = one_shot_accuracy(theories, [sampled.isel(example=slice(20))])
     (legend,) = figure.legends
     words = [text.get_text() for text in legend.get_texts()]
     assert "exact law, $P = 20$" in words
@@ -213,7 +218,7 @@ def test_samples_of_other_data_have_a_panel_over_test_sets(theories, sampled):
     few = sampled.isel(example=slice(20))
     for file in (saddle, few):
         file.attrs |= of_network(1, n_train=20)
-    *curves, own = plotting.one_shot_accuracy(theories, [few], saddle=saddle).axes
+    *curves, own = one_shot_accuracy(theories, [few], saddle=saddle).axes
     assert len(curves) == 3 and not any(axis.containers for axis in curves)
     for i, (points, name) in enumerate(zip(own.containers, one_shot.SHOWN)):
         np.testing.assert_array_equal(points[0].get_xdata(), [i])
@@ -228,7 +233,7 @@ def test_samples_of_other_data_have_a_panel_over_test_sets(theories, sampled):
 
 
 def test_a_single_training_has_no_error(theories):
-    axis = plotting.one_shot_accuracy(theories[:1]).axes[0]
+    axis = one_shot_accuracy(theories[:1]).axes[0]
     mean, error = one_shot.over_trainings([theories[0].accuracy_chosen])
     np.testing.assert_array_equal(mean, theories[0].accuracy_chosen)
     assert np.isnan(error).all()
@@ -238,7 +243,7 @@ def test_a_single_training_has_no_error(theories):
 def test_order_parameters_share_a_scale_and_a_mean_diagonal_of_one(
     theories, sampled, trained
 ):
-    figure = plotting.one_shot_matrices(theories[1], [sampled], trained)
+    figure = one_shot_matrices(theories[1], [sampled], trained)
     shown = [axis for axis in figure.axes if axis.images]
     images = [axis.images[0] for axis in shown]
     expected = [
@@ -270,18 +275,18 @@ def test_a_saddle_point_that_was_not_found_has_no_panel(theories, sampled):
     alone = theory.sel(width=[10.0], temperature=0.5).copy(deep=True)
     alone.chosen_temperature[:] = np.nan
     for saddle in (theory, alone):
-        figure = plotting.one_shot_matrices(saddle, [sampled])
+        figure = one_shot_matrices(saddle, [sampled])
         (axis,) = [axis for axis in figure.axes if axis.images]
         assert axis.get_title().startswith("exact law")
         assert np.isfinite(axis.images[0].get_clim()).all()
     with pytest.raises(ValueError, match="none of saddle point, .*N = 10.* was found"):
-        plotting.one_shot_matrices(theory)
+        one_shot_matrices(theory)
 
 
 def test_without_any_saddle_point_the_error_says_so(theories):
     theory = theories[0]
     theory.chosen_temperature[:] = np.nan
-    for draw in (plotting.one_shot_matrices, plotting.one_shot_alignment):
+    for draw in (one_shot_matrices, one_shot_alignment):
         with pytest.raises(ValueError, match="no width has a saddle point"):
             draw(theory)
 
@@ -293,14 +298,14 @@ def test_files_of_fewer_test_sets_are_drawn_where_they_have_them(
     fewer = theories[1].sel(test_set=SETS[:3])
     files = [theories[0], fewer, theories[2]]
     others = [file.sel(test_set=SETS[:2]) for file in (sampled, trained)]
-    axes = plotting.one_shot_accuracy(files, others[:1], others[1]).axes
+    axes = one_shot_accuracy(files, others[:1], others[1]).axes
     assert len(axes) == 3
     for axis, name, used in zip(axes, one_shot.SHOWN, (files, files, files[::2])):
         over = [t.accuracy_chosen.sel(test_set=name, choice="validation") for t in used]
         drawn = lines_of(axis)["saddle point"].get_ydata()
         np.testing.assert_allclose(drawn, np.mean(over, axis=0))
         assert len(axis.containers) == (2 if name == "omniglot" else 0)
-    assert len(plotting.one_shot_accuracy([fewer, *theories]).axes) == 3
+    assert len(one_shot_accuracy([fewer, *theories]).axes) == 3
 
 
 def test_kernels_that_were_kept_are_drawn(theories):
@@ -321,10 +326,10 @@ def test_kernels_that_were_kept_are_drawn(theories):
 
 
 def test_without_samples_the_temperature_is_the_one_chosen_on_validation(theories):
-    figure = plotting.one_shot_matrices(theories[0])
+    figure = one_shot_matrices(theories[0])
     (axis,) = [axis for axis in figure.axes if axis.images]
     assert axis.get_title() == "saddle point, $N = 10$, $T = 0.5$"
-    axis = plotting.one_shot_alignment(theories[0], width=1000).axes[0]
+    axis = one_shot_alignment(theories[0], width=1000).axes[0]
     heights = [bar.get_height() for bar in axis.containers[0]]
     expected = theories[0].kernel_overlap.sel(width=1000, temperature=0.1)
     np.testing.assert_array_equal(heights, expected[: one_shot.RANKS])

@@ -6,6 +6,16 @@ import pytest
 from statmech_attn import plotting
 from statmech_attn.comparison import compare
 from statmech_attn.plotting.learning import order_parameters
+from statmech_attn.plotting.learning.learning_curve import variance_against_examples
+from statmech_attn.plotting.learning.order_parameters import (
+    accuracy_against_width,
+    alignment,
+    finite_width,
+    order_parameter_matrices,
+    path_kernels,
+)
+from statmech_attn.plotting.learning.selection import evidence_and_validation
+from statmech_attn.plotting.learning.several_sets import accuracy_on_sets
 
 
 def labelled_lines(axis):
@@ -13,7 +23,7 @@ def labelled_lines(axis):
 
 
 def test_accuracy_has_theory_correction_samples_and_three_limits(learned, sampled):
-    (axis,) = plotting.accuracy_against_width(learned, [sampled]).axes
+    (axis,) = accuracy_against_width(learned, [sampled]).axes
     lines = labelled_lines(axis)
     theory = lines["saddle point"]
     np.testing.assert_array_equal(theory.get_xdata(), learned.width)
@@ -31,7 +41,7 @@ def test_accuracy_has_theory_correction_samples_and_three_limits(learned, sample
 
 def test_of_arrays_no_path_is_known_to_be_good_and_bars_are_those_of_the_tests(learned):
     learned.attrs["task"] = '{"name": "arrays"}'
-    (axis,) = plotting.accuracy_against_width(learned).axes
+    (axis,) = accuracy_against_width(learned).axes
     limits = [name for name in labelled_lines(axis) if name.startswith("GP")]
     assert limits == ["GP"]
     (bars,) = axis.collections
@@ -46,7 +56,7 @@ def test_the_denoising_path_helps_the_good_one_most(learned):
 
 
 def test_matrices_are_those_of_the_widths_with_their_numbers(learned):
-    figure = plotting.order_parameter_matrices(learned, widths=(10, 1000))
+    figure = order_parameter_matrices(learned, widths=(10, 1000))
     images = [axis for axis in figure.axes if axis.images]
     for axis, width in zip(images, (10, 1000), strict=True):
         U = learned.U_1.sel(width=width).values
@@ -61,7 +71,7 @@ def test_matrices_are_those_of_the_widths_with_their_numbers(learned):
 
 
 def test_alignment_has_the_leading_thirty_of_both(learned):
-    (axis,) = plotting.alignment(learned, width=100).axes
+    (axis,) = alignment(learned, width=100).axes
     here, limit = axis.containers
     heights = [bar.get_height() for bar in here]
     np.testing.assert_array_equal(heights, learned.kernel_overlap[1, :30])
@@ -70,7 +80,7 @@ def test_alignment_has_the_leading_thirty_of_both(learned):
 
 
 def test_kernels_show_the_first_and_the_last_examples_by_class_on_one_scale(learned):
-    figure = plotting.path_kernels(learned)
+    figure = path_kernels(learned)
     shown = [axis.images[0] for axis in figure.axes if axis.images]
     assert len(shown) == 6  # four paths, the limit, the smallest width
     examples = np.r_[0:25, 35:60]
@@ -86,7 +96,7 @@ def test_kernels_show_the_first_and_the_last_examples_by_class_on_one_scale(lear
 
 
 def test_finite_width_has_every_estimate_and_the_distance(side_by_side):
-    entries, distance, accuracy = plotting.finite_width(side_by_side).axes
+    entries, distance, accuracy = finite_width(side_by_side).axes
     saddle = side_by_side.sel(estimate="saddle").squeeze()
     np.testing.assert_array_equal(entries.lines[0].get_ydata(), saddle.U_1[:, 0, 0])
     # The strongest pair beside the diagonal is named too; names rise with the values.
@@ -105,7 +115,7 @@ def test_finite_width_has_every_estimate_and_the_distance(side_by_side):
 
 
 def test_one_width_shows_every_estimate_by_a_mark(side_by_side):
-    figure = plotting.finite_width(side_by_side.isel(width=[0]))
+    figure = finite_width(side_by_side.isel(width=[0]))
     entries, _, accuracy = figure.axes
     marks = [line.get_marker() for line in entries.lines[:1] + accuracy.lines[:1]]
     assert marks == ["_", "_"] and accuracy.get_xscale() == "linear"
@@ -116,7 +126,7 @@ def test_an_estimate_without_a_first_width_keeps_the_saddles_entries(learned, sa
     for name in ("U_1_corrected", "U_a_corrected", "accuracy_corrected"):
         learned[name] = learned[name].where(learned.width > 10)
     found = compare(learned, sampled)
-    entries = plotting.finite_width(found).axes[0]
+    entries = finite_width(found).axes[0]
     corrected = found.sel(estimate="corrected").squeeze()
     pair = entries.lines[9].get_ydata()  # five entries of the saddle point come first
     np.testing.assert_array_equal(pair, corrected.U_1[:, 0, 2])
@@ -124,14 +134,14 @@ def test_an_estimate_without_a_first_width_keeps_the_saddles_entries(learned, sa
 
 def test_no_resolved_distance_is_said_in_words(learned, sampled):
     noisy = sampled.assign(U_1_stderr=sampled.U_1_stderr * 0 + 10.0)
-    distance = plotting.finite_width(compare(learned, noisy)).axes[1]
+    distance = finite_width(compare(learned, noisy)).axes[1]
     assert [text.get_text() for text in distance.texts] == ["none is resolved"]
 
 
 def test_several_temperatures_are_refused_with_those_at_hand(learned):
     several = learned.expand_dims(temperature=[0.1, 0.2])
     with pytest.raises(ValueError, match=r"select one of \[0.1, 0.2\]"):
-        plotting.alignment(several)
+        alignment(several)
 
 
 def test_a_learning_curve_has_bands_of_theory_bars_of_samples_and_the_peak(curve):
@@ -148,7 +158,7 @@ def test_a_learning_curve_has_bands_of_theory_bars_of_samples_and_the_peak(curve
     assert [line.get_xdata()[0] for line in verticals] == [8]
     assert lines[r"$P = |\Pi| N_0$"] is verticals[0]
     assert errors.get_xscale() == "log" and accuracies.get_ylabel() == "test accuracy"
-    (variances,) = plotting.variance_against_examples(curve).axes
+    (variances,) = variance_against_examples(curve).axes
     of_theory = labelled_lines(variances)["saddle point"].get_ydata()
     np.testing.assert_array_equal(of_theory, curve.variance.isel(width=0)[:, 1])
     several = curve.isel(width=[0, 0]).assign_coords(width=[10, 20])
@@ -195,7 +205,7 @@ def test_the_axis_of_heads_says_layer_and_head_only_where_names_do(scored):
 
 def test_one_temperature_is_drawn_against_the_width(selected):
     one = selected.isel(temperature=[1])
-    figure = plotting.evidence_and_validation(one)
+    figure = evidence_and_validation(one)
     for axis, name in zip(figure.axes, ("log_evidence", "error"), strict=True):
         ((line, *_),) = axis.containers
         np.testing.assert_array_equal(line.get_xdata(), one.width)
@@ -204,7 +214,7 @@ def test_one_temperature_is_drawn_against_the_width(selected):
 
 
 def test_rings_are_at_the_choices_of_evidence_and_validation(selected):
-    figure = plotting.evidence_and_validation(selected)
+    figure = evidence_and_validation(selected)
     words = [axis.get_ylabel() for axis in figure.axes]
     assert [label.split()[0] for label in words] == ["$\\ln", "mean"]
     for axis, name, place in zip(figure.axes, ("log_evidence", "error"), (1, 0)):
@@ -221,7 +231,7 @@ def test_rings_are_at_the_choices_of_evidence_and_validation(selected):
 
 
 def test_every_choice_shows_the_accuracy_on_every_set_with_its_error(of_sets):
-    axes = plotting.accuracy_on_sets(of_sets).axes
+    axes = accuracy_on_sets(of_sets).axes
     for axis, by in zip(axes, of_sets.choice.values, strict=True):
         for bars, name in zip(axis.containers, of_sets.test_set.values, strict=True):
             chosen = of_sets.sel(choice=by, test_set=name)
@@ -236,4 +246,4 @@ def test_every_choice_shows_the_accuracy_on_every_set_with_its_error(of_sets):
     ]
     one_set = of_sets.drop_vars("accuracy_sets")
     with pytest.raises(ValueError, match="must have several test sets"):
-        plotting.accuracy_on_sets(one_set)
+        accuracy_on_sets(one_set)

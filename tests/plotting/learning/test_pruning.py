@@ -7,12 +7,12 @@ import pytest
 import xarray as xr
 
 from statmech_attn.bpkr import pruning
-from statmech_attn.plotting import (
+from statmech_attn.plotting.learning.pruning import (
     cumulative_pruning,
+    drops_by_rank,
     pruned_heads,
     pruning_ranks,
 )
-from statmech_attn.plotting.learning.pruning import drops_by_rank
 
 
 ORDERS = ["saddle", "exact-law", "trained", "magnitude", "random"]

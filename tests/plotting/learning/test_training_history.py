@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from statmech_attn.plotting import learning_curves
 from statmech_attn.plotting.frame import style
+from statmech_attn.plotting.learning.training_history import learning_curves
 
 
 STEPS = np.arange(0, 500, 50)

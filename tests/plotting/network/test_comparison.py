@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from statmech_attn import plotting
-from statmech_attn.plotting.network.comparison import scaled, scientific
+from statmech_attn.plotting.network.comparison import (
+    differences_in_time,
+    scaled,
+    scientific,
+)
 
 
 def test_the_band_is_the_linear_noise_of_the_columns_number_of_spins(
@@ -126,9 +130,7 @@ def test_entropy_production_has_a_panel_with_the_power_of_a_resolved_bias(agreei
 
 
 def test_differences_stand_under_the_verdict_of_their_temperature(agreeing):
-    titles = [
-        x.get_title(loc="left") for x in plotting.differences_in_time(agreeing).axes
-    ]
+    titles = [x.get_title(loc="left") for x in differences_in_time(agreeing).axes]
     said = [title.partition(": ")[2] for title in titles if ": " in title]
     tokens = f"({agreeing.sizes['time']} of {agreeing.sizes['time']} tokens)"
     assert said == [f"agrees {tokens}", f"bias only {tokens}"]

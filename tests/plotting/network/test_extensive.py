@@ -8,7 +8,12 @@ import xarray as xr
 
 from statmech_attn import plotting, storage
 from statmech_attn.plotting.network import extensive
-from statmech_attn.plotting.network.extensive import flat
+from statmech_attn.plotting.network.extensive import (
+    crosstalk_in_time,
+    flat,
+    overlaps_in_time,
+    two_times,
+)
 
 
 KEPT = pathlib.Path(__file__).resolve().parents[3] / "paper_figs" / "results"
@@ -19,7 +24,7 @@ def labelled_lines(axis):
 
 
 def test_spins_lie_on_the_theory_of_their_own_load(growing, spins_of_growing):
-    (axis,) = plotting.overlaps_in_time(growing, spins_of_growing).axes
+    (axis,) = overlaps_in_time(growing, spins_of_growing).axes
     line = labelled_lines(axis)[r"$\alpha = 0.4$"]
     np.testing.assert_array_equal(line.get_ydata(), growing.m_o_se[1, :, 0])
     bars = axis.containers[1]
@@ -33,12 +38,12 @@ def test_one_pattern_of_a_generator_is_not_called_after_it(growing):
     """A cycle of one pattern beside patterns of identical kinds is none."""
     study = '[network]\npatterns = "cycle"\nn_patterns = 1\n'
     alone = growing.assign_attrs(study=study, context=2)
-    note = plotting.overlaps_in_time(alone).axes[0].figure.get_supxlabel()
+    note = overlaps_in_time(alone).axes[0].figure.get_supxlabel()
     assert "beside them: one pattern, $C = 2$" in note and "cycle" not in note
 
 
 def test_every_age_has_its_dashes_and_every_load_its_colour(growing):
-    noise, weights = plotting.crosstalk_in_time(growing).axes
+    noise, weights = crosstalk_in_time(growing).axes
     lines = labelled_lines(noise)
     np.testing.assert_array_equal(
         lines[r"$\alpha = 0.1$"].get_ydata(), growing.noise_std[0]
@@ -48,13 +53,13 @@ def test_every_age_has_its_dashes_and_every_load_its_colour(growing):
 
 
 def test_two_times_have_a_panel_for_every_load_and_one_scale(growing):
-    figure = plotting.two_times(growing)
+    figure = two_times(growing)
     images = [axis.collections[0] for axis in figure.axes[:2]]
     for image, C in zip(images, growing.C, strict=True):
         np.testing.assert_array_equal(image.get_array(), C)
         assert image.get_clim() == (0.0, 1.0)
     with pytest.raises(ValueError, match="no order parameter 'S'.*this file has C"):
-        plotting.two_times(growing, "S")
+        two_times(growing, "S")
 
 
 def test_capacities_are_drawn_against_gamma_or_else_the_temperature(loads):

@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import plotting
+from statmech_attn.plotting.dynamics.lyapunov import running_lyapunov
 from statmech_attn.plotting.frame.style import BLUE
 
 
@@ -100,7 +101,7 @@ def test_a_constant_orbit_has_an_empty_spectrum_and_no_warning(orbits):
 
 
 def test_running_averages_end_at_the_exponents_with_shrinking_bands(measured):
-    axis = plotting.running_lyapunov(measured).axes[0]
+    axis = running_lyapunov(measured).axes[0]
     (line,) = [
         x for x in axis.lines if x.get_color() == BLUE and len(x.get_xdata()) > 2
     ]
