@@ -23,18 +23,6 @@ def study(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_study_gives_the_numbers_of_the_library_and_names_its_heads(study):
-    result = studies.run(studies.load(study)[0])
-    given = arrays.load(study.parent / "arrays.npz")
-    problem = bpkr.Problem(
-        given.xi, given.Y, heads=given.heads, width=20, temperature=0.01
-    )
-    U = problem.solve().U[0]
-    np.testing.assert_allclose(result.U_1.values[0], U, rtol=1e-9)
-    assert result.attention_head.values.tolist() == list(given.names)
-
-
-@pytest.mark.slow
 def test_skip_connections_are_the_first_heads_of_their_layers(study):
     """In names and axes; with corrections and the numbers of the library."""
     text = study.read_text().replace("corrections = false", "corrections = true")
@@ -85,18 +73,6 @@ def in_hdf5(study):
             file[name] = values.astype(h5py.string_dtype()) if texts else values
     study.write_text(study.read_text().replace("arrays.npz", "arrays.h5"))
     return study
-
-
-@pytest.mark.slow
-def test_a_posterior_of_arrays_in_hdf5_has_the_names_of_its_heads(in_hdf5):
-    text = in_hdf5.read_text().replace('"order-parameter"', '"posterior"')
-    text = text[: text.index("[run]")] + "[run]\ndraws = 40\nwarmup = 40\nchains = 2\n"
-    text = text.replace("#skip = 0.0", "skip = [0.7, 0.0]")
-    in_hdf5.write_text(text)
-    result = studies.run(studies.load(in_hdf5)[0])
-    names = ["skip 1", "content", "decisive", "chosen", "noise"]
-    assert result.attention_head.values.tolist() == names
-    assert np.isfinite(result.U_1).all() and np.isfinite(result.accuracy).all()
 
 
 @pytest.mark.slow

@@ -105,29 +105,6 @@ def test_the_file_is_named_from_the_study_from_home_or_from_the_root(
         assert learning(loaded(file=file).task).heads == (2, 2)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_runs_on_a_file_that_is_not_perfect(loaded, kind):
-    """Single precision, digits as labels, names as bytes, some of the heads."""
-    random = np.random.default_rng(2)
-    with np.load(loaded().files()[0]) as file:
-        example = dict(file)
-    digits = lambda Y: np.where(Y > 0, 8, 3) * (random.random(60) < 0.9)
-    change = {name: digits(example[name]) for name in ("Y", "Y_test")}
-    change |= {
-        name: example[name].astype(np.float32)
-        for name in ("x", "attention_2", "attention_2_test")
-    }
-    change |= {"head_names": example["head_names"].astype(bytes), "ids": np.arange(9)}
-    task = 'heads = ["decisive"]\nclasses = [8, 3]'
-    result = studies.run(loaded(change, task, kind))
-    assert result.attrs["kind"] == kind
-    if "attention_head" in result:
-        names = ["decisive", "chosen", "noise"]
-        assert result.attention_head.values.tolist() == names
-    assert not result.attrs.get("failure_reasons")
-
-
 def test_a_dry_run_refuses_a_file_that_does_not_fit(loaded, tmp_path):
     """Without a word that the study is valid, and with no traceback."""
     loaded({"Y": np.arange(60) % 3})

@@ -1,6 +1,5 @@
 """Points of learning studies depend on the study alone, however they are cut."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -8,7 +7,7 @@ from statmech_attn import studies
 from statmech_attn.bpkr.grids import saddle_points
 from statmech_attn.bpkr.theory import predictor, saddle
 from statmech_attn.scan.chunks import chunk_computation
-from statmech_attn.scan.chunks.work import Chunk, RAISED, Stopped
+from statmech_attn.scan.chunks.work import Chunk, RAISED
 from statmech_attn.scan.engines.local import in_memory
 
 
@@ -50,19 +49,8 @@ def all_saddles():
 
 
 @pytest.mark.slow
-def test_a_skip_connection_is_a_head_of_its_layer():
-    study = SADDLES | {"task": TASK | {"skip": [0.5]}}
-    work = studies.work(studies.parse(study))
-    assert work.problem.branches == (3,) and work.problem.heads == (2,)
-    assert work.sizes()["attention_head"] == work.sizes()["path_1"] == 3
-    unequal = study | {"network": GRID | {"width_ratios": [1.0, 0.5]}}
-    with pytest.raises(ValueError, match="layer 1 needs equal widths"):
-        studies.work(studies.parse(unequal))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("first", "stop"), [(0, 3), (1, 2), (2, 5), (5, 6)])
-def test_saddle_points_do_not_depend_on_the_chunk(saddles, all_saddles, first, stop):
+def test_saddle_points_do_not_depend_on_the_chunk(saddles, all_saddles):
+    first, stop = 2, 5  # of two widths
     part = rows(saddles, first, stop)
     assert set(part) == set(all_saddles)
     for name, values in part.items():
@@ -118,7 +106,6 @@ def test_a_point_that_raises_is_marked_and_leaves_its_neighbours(
     assert solved == [0.9, 0.3, 0.1]  # once each, though the points came one by one
 
 
-@pytest.mark.slow
 def test_numbers_that_are_lacking_are_told_from_points_without_solution(saddles):
     arrays = {
         "U_1": np.ones((3, 4, 4)),
@@ -141,28 +128,6 @@ def test_samples_of_a_point_do_not_depend_on_the_others():
         np.testing.assert_array_equal(values[0], found[name].values[0, 1])
 
 
-@pytest.mark.slow  # in the fast tests: the same of a training, and of `sample_weights`
-def test_chains_go_on_from_the_block_at_which_they_were_stopped(tmp_path):
-    work = studies.work(studies.parse(WEIGHTS))
-    assert work.keeps_blocks
-    straight, ticks = in_memory(work), []
-
-    def stop_at_the_third(points):
-        ticks.append(points)
-        if len(ticks) == 3:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        rows(work, 1, 2, stop_at_the_third, tmp_path)
-    # Two pieces of warm-up and one of draws are stored, out of four.
-    assert [path.name for path in tmp_path.rglob("draws-*")] == ["draws-00003.h5"]
-    ticks = []
-    resumed = rows(work, 1, 2, ticks.append, tmp_path)
-    assert ticks == pytest.approx([0.75, 0.25])
-    for name, values in resumed.items():
-        np.testing.assert_array_equal(values[0], straight[name].values[0, 1])
-
-
 @pytest.mark.parametrize(
     ("network", "message"),
     [
@@ -177,15 +142,3 @@ def test_settings_that_no_sampler_takes_are_refused_before_the_first_point(
     tree = EXACT | {"network": network, "task": TASK | sizes}
     with pytest.raises(ValueError, match=message):
         studies.work(studies.parse(tree))
-
-
-@pytest.mark.slow
-def test_one_compilation_serves_all_chains(saddles):
-    """Other widths and temperatures compile nothing, within a chunk or in the next."""
-    rows(saddles, 0, 3)
-    compiled = []
-    listen = lambda event, seconds, **_: compiled.append(event)
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    rows(saddles, 3, 6)
-    jax.monitoring.unregister_event_duration_listener(listen)
-    assert not [event for event in compiled if "backend_compile" in event]

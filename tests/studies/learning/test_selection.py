@@ -1,14 +1,9 @@
 """Model-selection studies: the choice of the library, on held-out examples."""
 
-import io
-import json
-
 import numpy as np
 import pytest
-from rich.console import Console
 
-from statmech_attn import plotting, storage, studies
-from statmech_attn.cli.texts.summary import print_summary
+from statmech_attn import studies
 from statmech_attn.studies.learning import selection, tasks
 
 
@@ -58,25 +53,6 @@ def test_held_out_examples_are_a_random_part_that_is_not_learned_from():
     assert len(held) == 2 and len(rest) == 6 and held | rest == numbers(whole.xi)
     other, _ = parts(points(run={"validation": 0.25, "seed": 3}))
     assert other != held
-
-
-@pytest.mark.slow
-def test_its_file_is_described_and_drawn(computed, tmp_path):
-    storage.write(tmp_path / "selection.h5", computed, study=studies.dump(STUDY))
-    with storage.opened(tmp_path / "selection.h5") as lazily:
-        print_summary(lazily, Console(file=(shown := io.StringIO()), width=100))
-    assert "test error" in shown.getvalue() and "rank correlation" in shown.getvalue()
-    assert json.loads(computed.attrs["task"])["name"] == "hidden-markov"
-    again = storage.read(tmp_path / "selection.h5")
-    assert plotting.draw(again, tmp_path)[0].stem == "model_selection"
-
-
-@pytest.mark.slow
-def test_the_exact_law_has_an_evidence_below_the_number_of_paths():
-    run = {"run": {"validation": 0.25, "exact": True, "draws": 100}}
-    exact = points(network={"width": [1]}, **run).compute()
-    assert np.isfinite(exact.log_evidence).all()
-    assert (exact.log_evidence_stderr < 1).all()
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,13 @@
 """Studies of arrays with several test sets say of each what they say of it alone."""
 
-import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.text import Text
-from rich.console import Console
 
 from statmech_attn import plotting, storage, studies
 from statmech_attn.bpkr.grids import chosen_temperature as choice
-from statmech_attn.cli.texts.summary import print_summary
-from statmech_attn.explore.result_files.files import File
-from statmech_attn.explore.views.sheets import sheet_of
-from statmech_attn.explore.views.solving import Solving
 from statmech_attn.studies.learning import selection
 from statmech_attn.studies.learning.tasks import learning
 
@@ -22,7 +15,6 @@ from statmech_attn.studies.learning.tasks import learning
 RESULTS = Path(__file__).resolve().parents[3] / "paper_figs" / "results"
 NETWORKS = "[network]\nwidth = [4, 40]\ntemperature = [0.1, 1.0]\n"
 NETWORK = "[network]\nwidth = 4\ntemperature = 0.1\n"
-CHOICES = {"test": "published", "validation": "validation"}  # by the set that chooses
 SIZES = {"test": 12, "shifted": 20, "validation": 9}
 OF_SETS = {"accuracy_sets", "accuracy_gain", "accuracy_chosen", "chosen_temperature"}
 
@@ -95,6 +87,15 @@ def test_sets_of_other_sizes_have_their_own_means_and_errors():
     chosen = [[0.25, 1.0], [0.75, 0.5]]
     np.testing.assert_array_equal(values["accuracy_chosen"][0], chosen)
     np.testing.assert_array_equal(values["accuracy_gain"], np.zeros((1, 2, 2)))
+    assert values["chosen_at_end"].all() and values["chosen_at_end_gp"].all()
+    turned = np.stack([1 - right[:, 0], right[:, 1]], 1)  # labels of the test set
+    again = choice.variables(turned[None], limit, [0.1, 1.0], sets, choices)
+    before, after = (x["chosen_temperature"][1][0] for x in (found, again))
+    assert before[0] == after[0] and before[1] != after[1]
+    between = np.concatenate([0 * right, right[:1]])  # of three, the middle one is best
+    best = between[[0, 2, 1]]
+    inside = choice.variables(best[None], best, [0.1, 0.5, 1.0], sets, choices)
+    assert not inside["chosen_at_end"][1].any()
     unknown = choice.variables(
         np.full((1, 2, 2, 4), np.nan), limit, [0.1, 1.0], sets, choices
     )
@@ -145,58 +146,6 @@ def test_accuracies_of_order_parameters_are_those_of_each_set_alone(ran):
             np.testing.assert_allclose(
                 chosen.accuracy_gain.sel(test_set=other), gain, atol=1e-15
             )
-
-
-@pytest.mark.slow
-def test_without_a_validation_set_the_first_one_chooses_alone(ran):
-    some, every = ran("order-parameter", "unchosen"), ran("order-parameter", "every")
-    assert some.choice.values.tolist() == ["published"]
-    same = every.sel(test_set=["test", "shifted"], choice=["published"])
-    for name in same:
-        np.testing.assert_array_equal(some[name], same[name], str(name))
-
-
-@pytest.mark.slow
-def test_files_of_several_sets_are_printed_drawn_and_explored(ran, files):
-    """With names of the sets, and no word of the images of other studies."""
-    every = ran("order-parameter", "every")
-    text = io.StringIO()
-    print_summary(every, Console(file=text, width=120))
-    for word in (*SIZES, "published", "gain"):
-        assert word in text.getvalue()
-    figures = dict(plotting.pictures(every))
-    assert "test_sets" in figures and "accuracy_1" in figures
-    drawn = figures["test_sets"]
-    words = [artist.get_text() for artist in drawn.findobj(Text)]
-    assert {*SIZES} <= set(words)
-    for figure in figures.values():
-        shown = " ".join(artist.get_text() for artist in figure.findobj(Text))
-        assert "niglot" not in shown and "characters" not in shown
-    file = File(files / "order-parameter-every.h5")
-    sheet = sheet_of(file)
-    assert sheet is not None
-    panels = sheet.readable("test_sets")["panels"]
-    assert len(panels) == every.sizes["choice"]
-    for panel in panels:
-        marks = [x for x in panel["marks"] if len(x["words"]) > 2]
-        names = [x["words"][0].split(": ")[-2] for x in marks]
-        told = [[y.split(" ± ") for _, y in x["numbers"]] for x in marks]
-        pairs = zip(names, told, strict=True)  # the temperature chosen is told, too
-        lines = {name: numbers for name, numbers in pairs if name in SIZES}
-        assert [*lines] == [*SIZES]
-        choice = CHOICES[panel["words"].split(",")[0].split()[-1]]
-        chosen = every.accuracy_chosen.sel(choice=choice)
-        for name, numbers in lines.items():
-            expected = chosen.sel(test_set=name).values
-            for (value, *error), number in zip(numbers, expected, strict=True):
-                # Rounded to the first digit of the error, half of which it is off.
-                off = float(error[0]) / 2 if error else 0.0
-                assert abs(float(value) - number) <= off + 1e-5 * abs(number)
-    stored = every.isel(width=1, temperature=0)
-    point = Solving(file).solved({"width": 40.0, "temperature": 0.1})
-    for name in ("accuracy_sets", "accuracy_sets_stderr"):
-        np.testing.assert_array_equal(point[name], stored[name])
-    file.close()
 
 
 @pytest.mark.slow

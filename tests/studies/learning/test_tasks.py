@@ -3,11 +3,10 @@
 import copy
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn import bpkr, storage, studies
+from statmech_attn import bpkr, studies
 from statmech_attn.bpkr.theory import saddle
 from statmech_attn.studies.learning import tasks
 from statmech_attn.tasks import hidden_markov
@@ -35,38 +34,6 @@ def changed(study=STUDY, **changes):
 @pytest.fixture(scope="module")
 def found():
     return studies.run(studies.parse(changed(run__kernels=True)))
-
-
-@pytest.mark.slow
-def test_a_file_holds_every_quantity_over_widths_and_temperatures(found, tmp_path):
-    point = ("width", "temperature")
-    for name, dims in {
-        "U_1": ("path_1", "path_1_pair"),
-        "U_2": ("path_2", "path_2_pair"),
-        "U_a": (),
-        "action": (),
-        "energy": (),
-        "entropy": (),
-        "accuracy": (),
-        "predictor_mean": ("test",),
-        "predictor_variance": ("test",),
-        "kernel_overlap": ("rank",),
-        "head_score": ("attention_head",),
-        "head_score_floor": ("attention_head",),
-        "kernel": ("example", "example_pair"),
-        "U_1_corrected": ("path_1", "path_1_pair"),
-        "accuracy_corrected": (),
-    }.items():
-        assert found[name].dims == point + dims
-        assert np.isfinite(found[name].values).all()
-    assert found.accuracy_gp.dims == ("temperature",)
-    assert found.width.values.tolist() == [5, 100]
-    assert found.path_1.values.tolist() == ["1-1", "1-2", "2-1", "2-2"]
-    assert found.path_2.values.tolist() == ["1", "2"]
-    assert found.attention_head.values.tolist() == ["1.1", "1.2", "2.1", "2.2"]
-    text = studies.dump(STUDY)
-    storage.write(tmp_path / "found.h5", found, study=text)
-    assert storage.read(tmp_path / "found.h5").U_1.equals(found.U_1)
 
 
 @pytest.mark.slow
@@ -120,15 +87,6 @@ def test_one_temperature_is_a_coordinate_and_ratios_set_the_layers_widths():
     ).solve()
     np.testing.assert_allclose(found.U_1[0], solution.U[0], atol=1e-7)
     assert "U_1_corrected" not in found
-
-
-@pytest.mark.slow
-def test_a_width_below_the_number_of_paths_has_no_correction():
-    study = changed(network={"width": [3, 10], "temperature": 0.5})
-    found = studies.run(studies.parse(study))
-    assert np.isnan(found.accuracy_corrected.sel(width=3))
-    assert np.isfinite(found.U_1.sel(width=3)).all()
-    assert np.isfinite(found.U_1_corrected.sel(width=10)).all()
 
 
 @pytest.mark.slow
@@ -233,14 +191,6 @@ def test_impossible_settings_are_named(changes, message):
     with pytest.raises(ValueError, match=message) as caught:
         studies.run(study)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.slow
-def test_the_same_study_gives_the_same_numbers(found):
-    again = studies.run(studies.parse(changed(run__kernels=True)))
-    assert again.equals(found)
-    other = studies.run(studies.parse(changed(task__seed=4)))
-    assert not jnp.allclose(other.U_1.values, found.U_1.values)
 
 
 def test_without_the_sampling_extra_a_posterior_is_refused_at_once(monkeypatch):

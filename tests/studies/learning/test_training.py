@@ -1,19 +1,15 @@
 """Studies of training: networks of every width, temperature and restart."""
 
 import copy
-import io
 
 import jax
 import numpy as np
 import pytest
-from rich.console import Console
 
-from statmech_attn import plotting, storage, studies
+from statmech_attn import studies
 from statmech_attn.batches import compilations
-from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.scan.chunks.work import Chunk, Stopped
-from statmech_attn.training import RESULTS
 
 
 STUDY = {
@@ -42,38 +38,6 @@ def work():
 @pytest.fixture(scope="module")
 def found():
     return studies.run(studies.parse(STUDY))
-
-
-@pytest.mark.slow
-def test_a_file_holds_every_network(found, tmp_path):
-    run = ("width", "temperature", "restart")
-    for name, dims in {
-        "U_1": ("path_1", "path_1_pair"),
-        "U_2": ("path_2", "path_2_pair"),
-        "U_a": (),
-        "loss": ("step",),
-        "loss_data": ("step",),
-        "loss_prior": ("step",),
-        "predictor": ("test",),
-        "accuracy": (),
-        "accuracy_train": (),
-        "loss_gradient_norm": (),
-    }.items():
-        assert found[name].dims == run + dims
-        assert np.isfinite(found[name].values).all()
-    assert found.step.values.tolist() == list(range(0, 201, 5))
-    assert (found.training_steps == 200).all() and (found.training_result == 0).all()
-    # Networks learn their labels, from initial weights of their own.
-    assert (found.accuracy_train.sel(temperature=0.01) == 1).all()
-    assert (found.loss.isel(step=-1) < 0.5 * found.loss.isel(step=0)).all()
-    assert np.unique(found.loss.isel(step=0)).size == 8
-    storage.write(tmp_path / "found.h5", found, study=studies.dump(STUDY))
-    again = storage.read(tmp_path / "found.h5")
-    assert again.loss.equals(found.loss)
-    print_summary(again, Console(file=(shown := io.StringIO()), width=100))
-    assert shown.getvalue().count(RESULTS[0]) == 4
-    drawn = plotting.draw(again, tmp_path)
-    assert {path.name for path in drawn} >= {"training_1.png", "training_2.pdf"}
 
 
 @pytest.mark.slow
@@ -120,26 +84,6 @@ def test_a_training_goes_on_from_its_last_block(work, found, tmp_path):
     assert ticks == [0.25] * 4 + [0.75]
     for name, values in resumed.items():
         np.testing.assert_array_equal(values[0], found[name].values[1, 0, 1])
-
-
-@pytest.mark.slow
-def test_a_descent_that_diverges_is_told_and_leaves_no_numbers():
-    tree = changed(optimiser="gd", learning_rate=10.0)
-    work = studies.work(studies.parse(tree))
-    arrays = rows(work, 0, 1)
-    assert RESULTS[arrays["training_result"][0]] == "diverged"
-    assert np.isnan(arrays["U_1"]).all() and np.isnan(arrays["accuracy"]).all()
-    assert not work.not_finite(arrays).any()
-
-
-@pytest.mark.slow
-def test_a_pilot_forecasts_time_and_memory(work):
-    pilot = work.pilot()
-    assert 0 < pilot.seconds < 60
-    # Two matrices of 30 x 30 in the second layer, and what the optimiser keeps of them.
-    assert 8 * 3 * 2 * 30**2 < pilot.memory < 2**24
-    arrays = rows(work, 0, 1).values()
-    assert pilot.stored == sum(8 * values.size for values in arrays)
 
 
 @pytest.mark.parametrize(

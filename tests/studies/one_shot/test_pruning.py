@@ -2,20 +2,15 @@
 
 import copy
 import importlib.util
-import io
-import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rich.console import Console
 
-from statmech_attn import bpkr, plotting, storage, studies, training
+from statmech_attn import bpkr, studies, training
 from statmech_attn.batches import rng
-from statmech_attn.bpkr import pruning
-from statmech_attn.bpkr.grids.pruned_networks import EXACT_LAW, ORDERS, RANDOM_ORDERS
-from statmech_attn.cli.texts.summary import print_summary
+from statmech_attn.bpkr.grids.pruned_networks import EXACT_LAW, ORDERS
 from statmech_attn.scan.chunks.work import Chunk
 from statmech_attn.studies import load_trained
 from statmech_attn.studies.one_shot import examples
@@ -41,7 +36,6 @@ STUDY = {
     "run": {"exact": False, "random_orders": 3},
 }
 SETTING = Setting(image_size=16, patch=8, channels=1)
-SCORED = ("saddle", "trained", "magnitude")
 EACH = [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
@@ -87,40 +81,6 @@ def learned(found):
 
 
 @slow
-def test_a_file_holds_every_network(found, learned, tmp_path):
-    sets, head, paths = ("test_set",), ("attention_head",), ("path_1", "path_1_pair")
-    for name, dims in {
-        "U_1": paths,
-        "accuracy_sets": sets,
-        "accuracy_sets_stderr": sets,
-        "accuracy_pruned": head + sets,
-        "accuracy_pruned_stderr": head + sets,
-        "accuracy_drop_stderr": head + sets,
-    }.items():
-        assert found[name].dims == ("restart", *dims)
-        assert np.isfinite(learned[name].values).all()
-        assert found[name].attrs["long_name"]
-    assert found.U_1_exact_stderr.dims == ("restart", *paths)
-    assert found.accuracy_cumulative.dims == ("restart", "order", "n_pruned", *sets)
-    assert found.accuracy_cumulative.shape == (3, 5, 3, 3)
-    assert found.test_set.values.tolist() == SETS
-    assert found.order.values.tolist() == list(ORDERS)
-    assert found.attention_head.values.tolist() == ["1.1", "1.2", "2.1", "2.2"]
-    assert found.failure.values.tolist() == [0, 2, 0]
-    assert "training 1 learned nothing" in found.attrs["failure_reasons"][0]
-    storage.write(tmp_path / "found.h5", found, study=studies.dump(STUDY))
-    again = storage.read(tmp_path / "found.h5")
-    print_summary(again, Console(file=(shown := io.StringIO()), width=100))
-    assert "1 of 3 points have no numbers" in shown.getvalue()
-    assert "exact-law" not in shown.getvalue()  # it has no numbers
-    again.attrs["task"] = again.attrs["task"].replace(
-        '"split"', '"characters": 15, "split"'
-    )
-    names = {path.name for path in plotting.draw(again, tmp_path)}
-    assert names >= {"pruned_heads.png", "pruning_ranks.png", "cumulative_pruning.pdf"}
-
-
-@slow
 def test_accuracies_are_those_of_networks_that_never_had_the_heads(source, learned):
     """Against the trained network itself, in single precision and without paths."""
     for row, number in enumerate([0, 2]):
@@ -147,94 +107,8 @@ def without(network, layer, head):
     return network._replace(queries=queries, keys=keys, V=V)
 
 
-@slow
-def test_scores_are_those_of_their_origins(source, learned):
-    made = source.attended(2)
-    problem = bpkr.Problem(*made.data, heads=HEADS, width=6, temperature=0.5)
-    saddle = problem.solve()
-    assert np.abs(learned.U_1[1] - saddle.U[0]).max() < 1e-8
-    weights = training.value_weights(source.trained.transformers[2])
-    expected = {
-        "saddle": scored(saddle),
-        "trained": scored(bpkr.order_parameters(weights)[0][0]),
-        "magnitude": pruning.head_magnitudes(weights),
-    }
-    for order, scores in expected.items():
-        stored = learned.pruning_score.sel(order=order)[1]
-        assert np.abs(stored - scores).max() < 1e-8
-    assert np.isnan(learned.pruning_score.sel(order="random")).all()
-    assert len({tuple(np.round(scores, 6)) for scores in expected.values()}) == 3
-
-
 def scored(U):
     return np.concatenate(bpkr.head_scores(U, HEADS))
-
-
-@slow
-def test_drops_have_the_error_of_a_paired_difference(source, learned):
-    """From the tasks that only the network with the head, or without it, knows."""
-    for row, number in enumerate([0, 2]):
-        network = source.trained.transformers[number]
-        for i, (x, y) in enumerate(source.drawn(number).tests.values()):
-            right = lambda t: np.asarray(jnp.sign(OUTPUTS(t, x)) == y)
-            one, full = learned.isel(restart=row, test_set=i), right(network)
-            base = full.mean()
-            assert one.accuracy_sets_stderr == pytest.approx(
-                math.sqrt(base * (1 - base) / 40 + 1 / 80**2) / (1 + 1 / 40)
-            )
-            for h, head in enumerate(EACH):
-                pruned = right(without(network, *head))
-                lost, gained = int((full & ~pruned).sum()), int((pruned & ~full).sum())
-                drop = (lost - gained) / 40
-                error = math.sqrt(((lost + gained) / 40 - drop**2) / 39)
-                error = error or 1 / 82  # of a share of 0
-                assert one.accuracy_drop[h] == pytest.approx(drop, abs=1e-12)
-                assert one.accuracy_drop_stderr[h] == pytest.approx(error, abs=1e-12)
-
-
-@slow
-def test_curves_begin_with_all_heads_and_then_lack_the_one_of_lowest_score(learned):
-    for order in SCORED:
-        curves = learned.accuracy_cumulative.sel(order=order)
-        assert (curves.isel(n_pruned=0) == learned.accuracy_sets).all()
-        lowest = learned.pruning_score.sel(order=order).argmin("attention_head")
-        pruned = learned.accuracy_pruned.isel(attention_head=lowest)
-        assert (curves.isel(n_pruned=1) == pruned).all()
-        ranks = np.argsort(learned.pruning_score.sel(order=order).values, axis=1)
-        emptied = (ranks[:, :2] // 2).sum(axis=1) != 1
-        assert (np.isnan(curves.isel(n_pruned=2)).all("test_set") == emptied).all()
-        binomial = np.sqrt(curves * (1 - curves) / 40 + 1 / 80**2) / (1 + 1 / 40)
-        error = learned.accuracy_cumulative_stderr.sel(order=order)
-        assert np.allclose(error, binomial, atol=1e-15, equal_nan=True)
-
-
-@slow
-def test_the_random_curve_is_the_mean_of_its_orders(source, learned):
-    orders = pruning.random_orders(rng.key_for(KEY, RANDOM_ORDERS, 2), HEADS, 3)
-    first = learned.accuracy_pruned[1].isel(attention_head=orders[:, 0])
-    curve = learned.accuracy_cumulative[1].sel(order="random", n_pruned=1)
-    error = learned.accuracy_cumulative_stderr[1].sel(order="random", n_pruned=1)
-    assert np.abs(curve - first.mean("attention_head")).max() < 1e-14
-    spread = first.std("attention_head", ddof=1) / np.sqrt(3)
-    assert np.abs(error - spread).max() < 1e-14
-
-
-@slow
-def test_rank_correlations_are_of_each_network_and_on_average(learned, found):
-    for row in range(2):
-        for order in SCORED:
-            for t in range(len(SETS)):
-                scores = learned.pruning_score[row].sel(order=order).values
-                drops = learned.accuracy_drop[row, :, t].values
-                expected = pruning.rank_correlation(scores, drops)
-                stored = float(learned.rank_correlation[row, :, t].sel(order=order))
-                assert stored == expected or np.isnan([stored, expected]).all()
-    values = learned.rank_correlation.values
-    mean, error = values.mean(axis=0), np.abs(values[0] - values[1]) / 2
-    both = np.isfinite(mean)
-    assert both.sum() > 6
-    assert np.abs(found.rank_correlation_mean.values - mean)[both].max() < 1e-14
-    assert np.abs(found.rank_correlation_mean_stderr.values - error)[both].max() < 1e-14
 
 
 @slow
@@ -242,14 +116,6 @@ def test_a_network_does_not_depend_on_the_others_of_its_chunk(work, found):
     alone = work.rows(Chunk(1, 0, 2, 3), None, lambda points: None, None)
     for name, rows in alone.items():
         assert np.array_equal(rows[0], found[name].values[2], equal_nan=True)
-
-
-@slow
-def test_without_the_exact_law_its_rows_are_empty(learned):
-    for name in ("U_1_exact", "U_1_exact_stderr", "divergences"):
-        assert np.isnan(learned[name]).all()
-    for name in ("pruning_score", "accuracy_cumulative", "rank_correlation"):
-        assert np.isnan(learned[name].sel(order="exact-law")).all()
 
 
 @slow

@@ -1,7 +1,6 @@
 """Studies of one-shot training, on made images."""
 
 import copy
-import io
 import json
 import pathlib
 import re
@@ -11,12 +10,10 @@ import types
 import jax
 import numpy as np
 import pytest
-from rich.console import Console
 
-from statmech_attn import bpkr, plotting, storage, studies
+from statmech_attn import bpkr, storage, studies
 from statmech_attn.batches import rng
 from statmech_attn.bpkr.grids.pruned_networks import EXACT_LAW, RANDOM_ORDERS
-from statmech_attn.cli.texts.summary import print_summary
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.studies.one_shot import examples
 from statmech_attn.studies.one_shot.tables import ONE_SHOT_PRESETS, OneShotTrainingStudy
@@ -85,49 +82,6 @@ def file(found, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_file_holds_every_network_and_can_be_shown(found, file, tmp_path):
-    for name, dims in {
-        "query_1": ("head_1", "key_dimension", "input"),
-        "key_2": ("head_2", "key_dimension", "input"),
-        "value_0": ("neuron", "input"),
-        "value_2": ("head_2", "neuron", "neuron_in"),
-        "readout": ("neuron",),
-        "loss": ("step",),
-        "accuracy_validation": ("step",),
-        "accuracy_sets": ("test_set",),
-        "U_1": ("path_1", "path_1_pair"),
-        "U_a": (),
-        "best_step": (),
-    }.items():
-        assert found[name].dims == ("restart", *dims)
-        assert np.isfinite(found[name]).all()
-    assert found.query_1.dtype == found.readout.dtype == np.float32
-    assert found.test_set.values.tolist() == [
-        "omniglot",
-        "omniglot-validation",
-        "mnist",
-    ]
-    assert found.step.values.tolist() == [*range(0, 50, 2), 50]
-    assert np.unique(found.loss.isel(step=0)).size == 2
-    assert set(json.loads(found.attrs["images_sha256"])) == {
-        "train",
-        "validation",
-        "test",
-        "mnist supports",
-        "mnist queries",
-    }
-    assert 'preset = "laptop"' in found.attrs["settings"]
-    again = storage.read(file)
-    print_summary(again, Console(file=(shown := io.StringIO()), width=80))
-    assert "validation" in shown.getvalue()
-    drawn = plotting.draw(again, tmp_path)
-    assert [path.name for path in drawn] == [
-        "learning_curves.png",
-        "learning_curves.pdf",
-    ]
-
-
-@pytest.mark.slow
 def test_networks_read_back_answer_as_the_file_says(work, found, file):
     """On the same tasks; the theory's forward pass and order parameters agree."""
     trained = studies.load_trained(file)
@@ -147,7 +101,6 @@ def test_networks_read_back_answer_as_the_file_says(work, found, file):
             np.testing.assert_allclose(found[name][r], matrix, rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_networks_learn_from_one_part_of_the_characters_and_validate_on_another(
     work, data
 ):
@@ -159,7 +112,6 @@ def test_networks_learn_from_one_part_of_the_characters_and_validate_on_another(
     assert len({images.digest(part) for part in parts}) == 3
 
 
-@pytest.mark.slow
 def test_every_stream_of_a_seed_begins_with_a_key_of_its_own(data, monkeypatch):
     """Purposes and networks, and points of other studies, numbered from zero."""
     given, key_for = {}, rng.key_for
@@ -270,15 +222,6 @@ def test_mistakes_are_named_with_what_is_allowed(tree, message):
 def test_images_that_do_not_fit_are_named_before_anything_runs(data):
     with pytest.raises(ValueError, match="patch must divide image_size; got 3 and 8"):
         studies.work(studies.parse(changed("task", patch=3)))
-
-
-@pytest.mark.slow
-def test_files_of_other_kinds_are_not_trained_networks(tmp_path, found):
-    path = tmp_path / "other.h5"
-    other = found.assign_attrs(task=json.dumps({"name": "hidden-markov"}))
-    storage.write(path, other, study=studies.dump(SMALL))
-    with pytest.raises(ValueError, match="'training' of task 'hidden-markov'"):
-        studies.load_trained(path)
 
 
 def test_precision_follows_the_device(data, monkeypatch):
