@@ -1,14 +1,11 @@
 """Trajectories and Monte Carlo in chunks: the same bits wherever the cuts are."""
 
-import functools
-
 import jax
 import numpy as np
 import pytest
 
 from statmech_attn import dmft, studies
 from statmech_attn.batches import runtime
-from statmech_attn.montecarlo import simulate
 from statmech_attn.montecarlo.finite_networks import run_blocks
 from statmech_attn.reporting import Silent
 from statmech_attn.scan.chunks.results import Memory
@@ -79,13 +76,6 @@ def test_trajectories_do_not_depend_on_where_they_are_cut():
 
 
 @pytest.mark.slow
-def test_a_trajectory_alone_is_that_of_its_study():
-    whole, _ = computed(TRAJECTORIES, 11, batch=8)
-    alone = TRAJECTORIES | {"parameters": {"beta": [float(whole.beta[9])]}}
-    assert computed(alone, 1)[0].identical(whole.isel(beta=[9]))
-
-
-@pytest.mark.slow
 def test_segments_of_a_trajectory_are_those_of_one_run():
     """The second segment goes on from the state and the noise of the first."""
     found, _ = computed(TRAJECTORIES, 11)
@@ -108,7 +98,7 @@ def test_segments_of_a_trajectory_are_those_of_one_run():
         (2, 11, True, 8),
         (2, 3, True, 8),
         (30, 11, True, 1),
-        pytest.param(30, 11, False, 16, marks=pytest.mark.slow),
+        (30, 11, False, 16),
     ],
 )
 def test_with_noise_the_dimension_alone_decides_the_batch(context, count, noise, batch):
@@ -127,43 +117,6 @@ def test_simulations_do_not_depend_on_where_they_are_cut(method):
     for size, batch in ((1, 4), (5, 4), *widths):
         again, points = computed(tree, size, batch)
         assert again.identical(whole) and points == pytest.approx(24), (size, batch)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stored", [0, 1, 50])
-def test_a_study_is_the_simulation_of_the_same_key(stored):
-    found, _ = computed(with_run(SIMULATIONS, stored=stored), 5, batch=4)
-    file = dmft.load("poclopez-pe2")
-    net = dmft.network(file.patterns, context=file.context)
-    params = dmft.parameters(found.beta.values, file.gamma, file.epsilon)
-    state = dmft.advance(net, params, dmft.from_checkpoint(net, params, file), 100)
-    # A spin that differs would be 1 / 900 of some number, rounding of 11 steps 1e-15.
-    rounding = 0 if runtime.has_fused() else 1e-13
-    same = functools.partial(np.testing.assert_allclose, rtol=0, atol=rounding)
-    for index, n_spins in enumerate((300, 900)):
-        key = jax.random.fold_in(jax.random.key(3), index)
-        result = simulate(
-            net,
-            file.patterns,
-            params,
-            state,
-            n_spins=n_spins,
-            runs=50,
-            steps=11,
-            transient=5,
-            key=key,
-            stored=stored,
-        )
-        of_size = found.isel(n_spins=index)
-        points_first = lambda x: np.moveaxis(np.asarray(x), 2, 0)
-        same(of_size.A_mean, points_first(result.mean.A))
-        same(of_size.m_q_spread, points_first(result.spread.m_q))
-        runs_first = lambda x: np.moveaxis(np.asarray(x), (1, 2), (0, 1))
-        same(
-            of_size.m_o_se_stationary_square, runs_first(result.averages.m_o_se_square)
-        )
-        sample = np.moveaxis(np.asarray(result.sample.m_k), (2, 3), (0, 1))
-        same(of_size.m_k, sample)
 
 
 @pytest.mark.slow
@@ -192,14 +145,11 @@ def test_a_chunk_is_dropped_at_a_tick(tree):
         work.rows(Chunk(0, 0, 0, 4), None, tick, None)
 
 
-@pytest.mark.parametrize(
-    "tree", [TRAJECTORIES, pytest.param(SIMULATIONS, marks=pytest.mark.slow)]
-)
-def test_rows_without_numbers_are_named(tree):
-    work = studies.work(studies.parse(tree), 8)
+def test_rows_without_numbers_are_named():
+    work = studies.work(studies.parse(TRAJECTORIES), 8)
     rows = work.rows(Chunk(0, 0, 0, 3), None, lambda _: None, None)
     assert work.not_finite(rows).tolist() == [False] * 3
-    rows["A" if "A" in rows else "mean"][1, 2] = np.nan
+    rows["A"][1, 2] = np.nan
     assert work.not_finite(rows).tolist() == [False, True, False]
 
 

@@ -22,13 +22,7 @@ def kept(name: str) -> xr.Dataset:
     return storage.read(KEPT / f"one_shot_{name}-laptop.h5")
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param("", id="upright"),
-        pytest.param("_turned", id="turned", marks=pytest.mark.slow),
-    ],
-)
+@pytest.fixture(scope="module", params=["", "_turned"], ids=["upright", "turned"])
 def variant(request) -> str:
     return request.param
 
@@ -128,14 +122,7 @@ def test_sweeps_of_five_bits_part_above_the_first_instability():
     assert folds == pytest.approx([1.37024999, 1.40587884], abs=1e-8)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("pe5_full", marks=pytest.mark.slow),
-        pytest.param("pe5_locking", marks=pytest.mark.slow),
-        "pe5_torus",
-    ],
-)
+@pytest.mark.parametrize("name", ["pe5_full", "pe5_locking", "pe5_torus"])
 def test_kept_sweeps_are_those_of_their_studies(name):
     """Of the time when XLA was the default: no name of a compiler, and not llvm."""
     study, text = studies.load(KEPT.parents[1] / "analysis" / f"{name}.toml")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from statmech_attn import plotting, scan, storage, studies
-from statmech_attn.dynamics.attractors.orbit_follower import NARROW
 from statmech_attn.storage import StorageError
 from statmech_attn.studies.files import spec
 
@@ -89,24 +88,6 @@ def test_basins_along_a_list_are_those_of_an_ordinary_scan(study_of):
     figures = dict(plotting.pictures(line))
     assert [*figures] == ["basins", "lifetimes"]
     assert figures["basins"].axes[-1].get_xlabel() == "$a$"
-
-
-@pytest.mark.slow
-def test_points_of_a_network_are_those_of_an_ordinary_scan(study_of):
-    listed = compute(study_of(NETWORK, "gamma,beta\n90,1.0\n104,1.27\n"))
-    line = compute(study_of(ordinary(NETWORK, beta=[1.27, 1.0], gamma=104.0)))
-    assert_same(listed, line, 1, "beta")
-    assert listed.gamma.attrs["units"] == "1"
-
-
-@pytest.mark.slow
-def test_basins_of_a_network_along_a_list_are_those_of_an_ordinary_scan(study_of):
-    """To the last bit, as no batch has few enough orbits for the narrow program."""
-    run = BASINS["run"] | {"starts": NARROW + 4}
-    tree = NETWORK | {"kind": "basins", "run": run}
-    listed = compute(study_of(tree, "gamma,beta\n90,1.0\n104,1.2\n"))
-    line = compute(study_of(ordinary(tree, beta=[1.2], gamma=104.0)))
-    assert_same(listed, line, 1, "beta")
 
 
 @pytest.mark.slow

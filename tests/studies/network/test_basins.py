@@ -5,8 +5,6 @@ import pytest
 
 from statmech_attn import storage, studies
 from statmech_attn.dynamics import PHASES
-from statmech_attn.scan.engines import local
-from statmech_attn.scan.forecast import forecast
 from statmech_attn.studies.files import results, spec
 
 
@@ -45,62 +43,6 @@ def test_the_published_attractors_with_their_periods(found):
     assert 28 in found.period.sel(beta=1.27).values
     assert found.period.sel(beta=1.2645).values[0] == 44
     assert set(names(found, 1.2645)) <= {"periodic", "quasiperiodic"}
-
-
-@pytest.mark.slow
-def test_every_start_is_counted_once(found):
-    total = found["count"].sum("slot") + found.count_unsettled + found.count_diverged
-    np.testing.assert_array_equal(total, 24)
-    for k in found.slot.values:
-        of_k = (found.label == k - 1).sum("start")
-        np.testing.assert_array_equal(of_k, found["count"].sel(slot=k))
-    np.testing.assert_allclose(found.fraction, found["count"] / 24)
-    present = found["count"] > 0
-    assert (found.fraction_low <= found.fraction).values[present].all()
-    assert (found.fraction <= found.fraction_high).values[present].all()
-    assert (found.attractor.values >= 0).sum() == present.values.sum()
-
-
-@pytest.mark.slow
-def test_stored_points_lie_on_the_cycles(found):
-    here = found.sel(beta=1.27).isel(slot=0)
-    q = int(here.n_points)
-    assert q == int(here.period) // 4
-    points = here.points.transpose("point", "pattern").values
-    np.testing.assert_array_equal(points[q : 2 * q], points[:q])
-    newest = here.states.transpose("turn", "age", "pattern").values[:, 0]
-    gap = np.abs(newest[:, None] - points[None, :q]).max(-1).min(1)
-    assert gap.max() < 1e-8
-
-
-@pytest.mark.slow
-def test_a_study_does_not_depend_on_which_values_are_beside(found):
-    alone = STUDY | {"parameters": {"beta": [1.27]}}
-    again = studies.run(studies.parse(alone)).isel(beta=0)
-    here = found.sel(beta=1.27)
-    np.testing.assert_array_equal(again.lifetime, here.lifetime)
-    np.testing.assert_array_equal(again.label, here.label)
-    assert float(again.escape_rate) == float(here.escape_rate)
-
-
-@pytest.mark.slow
-def test_the_forecast_says_what_a_run_may_cost():
-    class Told(studies.Silent):
-        work = done = 0.0
-
-        def begin(self, description, points, work):
-            self.work = work
-
-        def advance(self, work):
-            self.done += work
-
-    report = Told()
-    small = {"kind": "basins", "parameters": {"beta": 1.0}, "run": {"starts": 4}}
-    study = studies.parse(small)
-    said = forecast(studies.work(study), local.engine(1), None).assumptions()
-    assert "not included: starts that settle later" in said
-    studies.run(study, report)
-    assert report.done == pytest.approx(report.work)
 
 
 @pytest.mark.parametrize(

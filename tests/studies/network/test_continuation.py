@@ -1,17 +1,13 @@
 """Continuation studies of the published network: values, files, and refusals."""
 
 import copy
-import io
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rich.console import Console
 
-from statmech_attn import dmft, dynamics, storage, studies
-from statmech_attn.cli.texts.summary import print_summary
-from statmech_attn.studies.files import spec
+from statmech_attn import dmft, dynamics, studies
 
 
 pytestmark = pytest.mark.slow
@@ -135,26 +131,6 @@ def test_a_branch_at_another_epsilon_bifurcates_on_the_curve(found):
     assert float(other.special_coefficient[0]) == pytest.approx(
         float(here.curve_coefficient), rel=1e-7
     )
-
-
-def test_the_file_comes_back_and_says_what_it_holds(found, tmp_path):
-    storage.write(tmp_path / "c.h5", found, study=spec.dump(STUDY))
-    again = storage.read(tmp_path / "c.h5")
-    assert dict(again.sizes) == dict(found.sizes)
-    for name in found.variables:
-        np.testing.assert_array_equal(again[name], found[name])
-    assert again.attrs["free"] == "beta" and again.attrs["second"] == "epsilon"
-    assert float(again.gamma) == dmft.load("poclopez-pe2").gamma
-    for name in again.variables:
-        assert {"long_name", "units", "symbol"} <= set(again[name].attrs), name
-
-
-def test_the_summary_lists_branches_and_bifurcations(found):
-    console = Console(file=io.StringIO(), width=100)
-    print_summary(found, console)
-    text = console.file.getvalue()
-    assert "branch 0: cycle of 4 tokens" in text and "left_range" in text
-    assert "neimark sacker" in text and "1.2434445478" in text and "super" in text
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from statmech_attn import comparison, dmft, dynamics, studies
+from statmech_attn import comparison, dmft, studies
 from statmech_attn.studies.network import models
 from statmech_attn.studies.network.tables import NetworkSpec
 
@@ -101,14 +101,6 @@ def test_theory_and_spins_agree_where_spins_are_copied():
     wrong = wrong.assign_coords(redrawn=0.4)
     verdict = comparison.compare(wrong, spins)
     assert comparison.VERDICTS[int(verdict.verdict[0])] == "differs"
-
-
-@pytest.mark.slow
-def test_a_scan_over_redrawn_finds_rest_and_motion():
-    result = studies.run(studies.parse(SCAN))
-    phases = [dynamics.PHASES[int(x)] for x in result.phase.values.ravel()]
-    assert phases == ["fixed", "quasiperiodic", "quasiperiodic"]
-    assert result.sizes["redrawn"] == 3
 
 
 @pytest.mark.slow

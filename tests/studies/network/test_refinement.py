@@ -7,8 +7,6 @@ import pytest
 from typer.testing import CliRunner
 
 from statmech_attn import storage, studies
-from statmech_attn.batches import lanes
-from statmech_attn.batches.compiled import programs
 from statmech_attn.cli import app
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams.refinement import on_grid
@@ -77,24 +75,6 @@ def test_neighbours_that_differ_on_the_finest_grid_are_both_computed(refined):
     assert {"fixed", "chaotic"} <= {PHASES[i] for i in np.unique(grid.phase)}
 
 
-def test_filling_changes_no_computed_value_and_keeps_labels(refined):
-    grid = on_grid(refined, "phase", "lyapunov")
-    assert set(grid.data_vars) == {"computed", "phase", "lyapunov"}
-    assert int(grid.computed.sum()) == refined.sizes["point"]
-    at = (refined.beta_index.values, refined.gamma_index.values)
-    np.testing.assert_array_equal(grid.lyapunov.values[at], refined.lyapunov)
-    assert grid.phase.attrs == refined.phase.attrs
-    np.testing.assert_array_equal(grid.gamma, refined.gamma_grid)
-
-
-@pytest.mark.one_generator
-def test_numbers_do_not_depend_on_the_width_of_the_batches(refined, monkeypatch):
-    monkeypatch.setattr(lanes, "CPU_LANES", 24)
-    monkeypatch.setattr(programs, "NARROW", ())
-    again = plane(5, 3, starts=2, refine=2)
-    assert refined.drop_attrs().identical(again.drop_attrs())
-
-
 def test_refined_files_keep_their_shape_on_disk(refined, tmp_path, single_precision):
     storage.write(tmp_path / "refined.h5", refined, study='kind = "bifurcation"')
     back = storage.read(tmp_path / "refined.h5")
@@ -108,23 +88,6 @@ def test_refined_files_keep_their_shape_on_disk(refined, tmp_path, single_precis
     assert gridded.attrs["dtype"] == "float64"  # of the command
     table = back.set_index(point=["beta", "gamma"])
     assert int(table.phase.sel(beta=1.1, gamma=140.0)[0]) == PHASES.index("fixed")
-
-
-@pytest.mark.one_generator
-def test_a_line_is_refined_where_its_phase_changes():
-    def line(num, **run):
-        beta = {"start": 1.1, "stop": 1.4, "num": num}
-        tree = {"kind": "bifurcation", "parameters": {"beta": beta}, "run": RUN | run}
-        return studies.run(studies.parse(tree))
-
-    fine, coarse = line(33), line(5, refine=3)
-    assert 5 < coarse.sizes["beta"] < 33 and coarse.phase.dims == ("beta",)
-    same = fine.sel(beta=coarse.beta)
-    for name, variable in coarse.data_vars.items():
-        if name != "transient_probability":  # by the lifetimes of all points of a scan
-            np.testing.assert_array_equal(same[name].values, variable.values)
-    assert coarse.level.values[[0, -1]].tolist() == [0, 0]
-    assert (np.diff(coarse.beta) > 0).all()
 
 
 @pytest.mark.parametrize(

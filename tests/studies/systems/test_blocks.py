@@ -75,9 +75,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(
-    "case", ["one", pytest.param("two", marks=pytest.mark.slow), "post"]
-)
+@pytest.mark.parametrize("case", CASES)
 def test_the_step_is_that_of_the_block_in_python(load, case):
     weights, block, ours, closing = CASES[case]
     system = studied_system.of_system(load(weights, options(**block))).system

@@ -307,22 +307,6 @@ CYCLES = changed(
 )
 
 
-@pytest.mark.slow
-def test_cycles_are_followed_in_the_coordinates_of_the_system(write):
-    found = studies.run(studies.load(write(CYCLES, "cycles.toml"))[0])
-    kinds = found.special_kind.attrs["flag_meanings"].split()
-    assert [kinds[code] for code in found.special_kind.values] == ["period_doubling"]
-    assert float(found.special_a[0]) == pytest.approx(3 * 0.7**2 / 4, abs=1e-10)
-    branch = found.isel(branch=0)
-    x = branch.state.isel(coordinate=0).values
-    np.testing.assert_array_equal(branch.strobe[:, 0], x)
-    np.testing.assert_allclose(1 - branch.a * x**2 + 0.3 * x, x, atol=1e-9)
-    assert branch.strobe.attrs["long_name"] == "position at the clock's phase 0"
-    figure = dict(plotting.pictures(found))["continuation"]
-    assert figure.axes[0].get_xlabel() == "nonlinearity $a$"
-    assert figure.axes[0].get_ylabel() == "position $x$ (m)"
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -361,28 +345,6 @@ def test_basins_need_a_box(write):
     run = {key: None for key in HENON["run"]}
     with pytest.raises(ValueError, match="system.initial must be a box, { low, high }"):
         studies.load(write(changed(kind="basins", run=run), "basins.toml"))
-
-
-@pytest.mark.slow
-def test_sweeps_of_an_own_system_are_compared(folder, write):
-    sweep = lambda way: changed(
-        system={"function": "maps.py:wells", "initial": -1.0, "observables": None},
-        parameters={"a": [-0.6, 0.0, 0.6], "b": None},
-        labels={"x": {"words": "position"}},
-        run={"exponents": 1, "start": f"continue-{way}"},
-    )
-    up, down = (
-        studies.run(studies.load(write(sweep(way), f"{way}.toml"))[0])
-        for way in ("up", "down")
-    )
-    found = diagrams.compare_sweeps(up, down)
-    assert found.differ.values.tolist() == [False, True, False]
-    assert found.attrs["system"] == "maps.py:wells"
-    assert found.strobe_up.attrs["long_name"].startswith("position at")
-    figure = dict(plotting.pictures(found))["hysteresis"]
-    assert figure.axes[0].get_ylabel() == "position $x$"
-    with pytest.raises(ValueError, match="different networks or systems"):
-        diagrams.compare_sweeps(up, down.assign_attrs(system="maps.py:other"))
 
 
 def test_a_module_is_found_without_running_it(folder, write, monkeypatch):
