@@ -3,7 +3,6 @@
 import inspect
 import pathlib
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -319,12 +318,3 @@ def test_what_users_write_works():
     assert np.array_equal(theory.predict(xi).mean, solution.predict(xi).mean)
     assert "order parameter U_1" in repr(theory)
     assert [len(scores) for scores in bpkr.head_scores(solution)] == [2, 2]
-
-
-@pytest.mark.slow
-def test_argument_orders_agree():
-    """U11: a map first, then a state, then what is varied; maps are f(x, p)."""
-    spectra = jax.vmap(
-        lambda r: dynamics.lyapunov_spectrum(growth, STATE, r, steps=64)
-    )(jnp.array([2.5, 3.2]))
-    assert spectra.exponents.shape == (2, 1) and spectra.kaplan_yorke.shape == (2,)

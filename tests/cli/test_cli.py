@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from statmech_attn import dynamics, storage
+from statmech_attn import storage
 
 
 TRAJECTORY = """
@@ -94,109 +94,12 @@ def test_the_compiler_is_said_before_and_after_a_run(call, folder, scan):
     assert "compiler: xla (named)" in by_name.stdout
 
 
-@pytest.mark.slow
-def test_trajectory_file_has_the_fixed_layout(compared):
-    d = opened(compared / "theory.h5")
-    for name in ("A", "m_o_se", "m_v", "m_q", "m_k"):
-        assert d[name].dims == ("beta", "time", "pattern")
-        assert d[name].shape == (2, 5, 3)
-        assert {"long_name", "units", "symbol"} <= set(d[name].attrs)
-    assert d.time[0] == 0 and d.beta.values.tolist() == [0.5, 1.4]
-    assert float(d.epsilon) == 0.02
-
-
-@pytest.mark.slow
-def test_bifurcation_file_has_the_fixed_layout(scan):
-    d = opened(scan)
-    assert d.lyapunov.dims == d.lyapunov_stderr.dims == ("beta", "exponent")
-    leading = d.lyapunov.values
-    assert (np.diff(leading, axis=1)[np.isfinite(leading).all(1)] <= 0).all()
-    assert d.phase.attrs["flag_meanings"].split() == list(dynamics.PHASES)
-    assert d.phase.attrs["flag_values"].tolist() == list(range(8))
-    assert d.phase[0] == 0 and d.period[0] == 4
-    assert d.section.dims == ("beta", "sample")
-    assert d.strobe.dims == ("beta", "strobe_sample")
-
-
-@pytest.mark.slow
-def test_two_parameters_give_two_dimensions(call, folder):
-    out = folder / "two.h5"
-    call(
-        "run",
-        folder / "scan.toml",
-        "-o",
-        out,
-        "--set",
-        "parameters.beta=[0.5, 1.0]",
-        "--set",
-        "parameters.gamma={start=5, stop=50, num=3}",
-        "--set",
-        "run.steps=256",
-    )
-    d = opened(out)
-    assert d.phase.dims == ("beta", "gamma") and d.phase.shape == (2, 3)
-    assert d.lyapunov.dims == ("beta", "gamma", "exponent")
-
-
 def test_a_scan_without_exponents_holds_the_sections_only(call, folder):
     out = folder / "sections.h5"
     call("run", folder / "logistic.toml", "-o", out, "--set", "run.exponents=0")
     d = opened(out)
     assert "phase" not in d and np.isfinite(d.strobe.values).all()
     call("figure", out, "-o", folder / "sections")
-
-
-@pytest.mark.slow
-def test_many_starts_give_a_start_dimension(call, folder):
-    out = folder / "starts.h5"
-    call(
-        "run",
-        folder / "scan.toml",
-        "-o",
-        out,
-        "--set",
-        "run.start=random",
-        "--set",
-        "run.starts=3",
-        "--set",
-        "run.steps=256",
-        "--set",
-        "parameters.beta=0.5",
-    )
-    d = opened(out)
-    assert d.phase.dims == ("beta", "start") and d.phase.shape == (1, 3)
-    # One attractor at beta = 0.5: every start ends on it.
-    assert np.ptp(d.strobe.values, axis=1).max() < 1e-9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", ("continue-up", "continue-down"))
-def test_continuation_is_a_start(call, folder, start):
-    out = folder / f"{start}.h5"
-    call(
-        "run",
-        folder / "scan.toml",
-        "-o",
-        out,
-        "--set",
-        f"run.start={start}",
-        "--set",
-        "run.steps=256",
-        "--set",
-        "parameters.beta={start=0.2, stop=1.0, num=3}",
-    )
-    d = opened(out)
-    assert d.beta.values.tolist() == pytest.approx([0.2, 0.6, 1.0])
-    assert (np.diff(d.lyapunov.values[:, 0]) > 0).all()
-
-
-@pytest.mark.slow
-def test_the_same_study_gives_the_same_bits(call, compared, scan):
-    again = compared / "again.h5"
-    for name in ("theory", "scan", "simulation"):
-        call("run", compared / f"{name}.toml", "-o", again, "--overwrite")
-        one, two = opened(compared / f"{name}.h5"), opened(again)
-        assert one.equals(two), name
 
 
 @pytest.mark.slow
@@ -220,22 +123,6 @@ def test_info_says_what_a_file_is_and_found(call, folder):
         assert words in result.output
     study = (folder / "logistic.toml").read_text()
     assert "# A scan" in study and "# A scan" not in result.output
-
-
-@pytest.mark.slow
-def test_figures_are_drawn_from_every_kind_of_file(call, compared, scan):
-    call(
-        "compare",
-        compared / "theory.h5",
-        compared / "simulation.h5",
-        "-o",
-        compared / "agreement.h5",
-        "--overwrite",
-    )
-    for name in ("theory", "scan", "simulation", "agreement"):
-        out = compared / "figures" / name
-        call("figure", compared / f"{name}.h5", "-o", out)
-        assert list(out.glob("*.png")), name
 
 
 def refused(call, *words):

@@ -71,13 +71,6 @@ def test_exact_law_and_weights_are_one_posterior(call, folder):
     assert (found.verdict.values == 0).all(), found.largest_z.values
 
 
-def test_figures_are_drawn_from_every_file(call, folder, tmp_path):
-    call("compare", *(folder / f"{n}.h5" for n in STUDIES), "-o", tmp_path / "c.h5")
-    for file in (*(folder / f"{name}.h5" for name in STUDIES), tmp_path / "c.h5"):
-        call("figure", file, "-o", tmp_path / file.stem)
-        assert list((tmp_path / file.stem).glob("*.png"))
-
-
 def test_an_interrupted_run_goes_on_to_the_same_numbers(
     call, folder, tmp_path, monkeypatch
 ):

@@ -272,24 +272,6 @@ def test_a_part_is_computed_and_appears(tab, address):
     assert tab.locator("#part").is_hidden()
 
 
-def test_a_slow_part_is_cancelled(tab, address):
-    shown(tab, address)
-    tab.keyboard.press("b")
-    tab.locator("#box").click()
-    tab.mouse.move(*place(tab, 0.1))
-    tab.mouse.down()
-    tab.mouse.move(*place(tab, 0.9))
-    tab.mouse.up()
-    tab.locator("#part-a-num").fill("20000")
-    tab.locator("#compute").click()
-    button = tab.locator("#progress button")
-    button.wait_for(timeout=120_000)
-    button.click()
-    tab.locator("#part-message", has_text="Cancelled").wait_for(timeout=60_000)
-    done, of, whole, *_ = (tab.locator("#progress span").text_content() or "").split()
-    assert of == "of" and int(done) < int(whole) == 20_000
-
-
 def test_maps_of_every_variable_are_drawn(tab, address):
     shown(tab, address, "#file=2")
     options = tab.locator("#variable option").all()
@@ -326,12 +308,6 @@ def test_nothing_is_wider_than_a_phone(browser, address):
         phone.wait_for_timeout(300)
         assert phone.evaluate("document.documentElement.scrollWidth") == 390
     phone.close()
-
-
-def test_names_of_files_are_shown_as_text(tab, address, line):
-    shown(tab, address, "#file=1")
-    assert tab.locator("#title").inner_text() == line.name
-    assert tab.locator("h1 b").count() == 0
 
 
 @pytest.mark.parametrize("theme", ("light", "dark"))
@@ -406,21 +382,6 @@ def test_an_image_is_drawn_in_the_colours_of_the_theme(tab, address):
     assert tab.evaluate(colours) == seen["light"]
 
 
-def test_theory_and_samples_that_are_open_together_are_compared(tab, address):
-    tab.goto(f"{address}#file=3&picture=comparison/finite_width")
-    tab.locator("#panels[data-drawn]").wait_for(timeout=60_000)
-    assert tab.locator(".panel").count() == 3
-    tab.locator(".panel").last.focus()
-    for words in ("saddle point", "exact law"):
-        for _ in range(30):
-            tab.keyboard.press("ArrowRight")
-            if words in tab.locator(".told").inner_text():
-                break
-        else:
-            raise AssertionError(f"nothing is told of the {words}")
-        tab.keyboard.press("ArrowLeft")
-
-
 def test_an_exported_file_of_any_kind_needs_no_server(tab, tmp_path):
     from statmech_attn.explore import export
 
@@ -467,20 +428,6 @@ def test_other_files_are_drawn_over_a_scan(tab, address):
     assert not box.is_checked(), "the address names the file"
 
 
-def test_an_exported_plane_tells_of_its_points(tab, plane, tmp_path):
-    from statmech_attn.explore import export
-
-    target = tmp_path / "plane.html"
-    export(plane, target)
-    shown(tab, target.as_uri())
-    tab.mouse.click(*place(tab, 0.02, 0.98))
-    sentence = tab.locator("#verdict .sentence").first
-    sentence.wait_for(timeout=20_000)
-    dataset = storage.read(plane)
-    told = diagrams.explain(dataset, beta=1.0, gamma=1.0)
-    assert sentence.inner_text() == typeset(told)
-
-
 def test_a_file_that_is_replaced_is_told_of_and_opened_again(
     tab, line, plane, tmp_path
 ):
@@ -501,26 +448,3 @@ def test_a_file_that_is_replaced_is_told_of_and_opened_again(
         path.write_bytes(b"no HDF5 at all")
         message.locator("button").click()
         tab.locator("#message", has_text="is not an HDF5 file").wait_for(timeout=20_000)
-
-
-def test_a_zoom_finds_period_44(tab, tmp_path):
-    from statmech_attn.explore import Explorer
-
-    (tmp_path / "scan.toml").write_text(
-        'kind = "bifurcation"\n[network]\npatterns = "poclopez-pe2"\n[parameters]\n'
-        'beta = [1.26, 1.2645, 1.27, 1.4]\n[run]\nstart = "checkpoint"\n'
-    )
-    studies.produce(tmp_path / "scan.toml", tmp_path / "scan.h5")
-    with Explorer([tmp_path / "scan.h5"], warm=False) as explorer:
-        shown(tab, explorer.address)
-        low, high = json.loads(tab.locator("#over").get_attribute("data-drawn"))["x"]
-        at = (1.2645 - low) / (high - low)
-        tab.mouse.move(*place(tab, at))
-        for _ in range(4):
-            window = drawn_again(tab, lambda: tab.mouse.wheel(0, -300))
-        low, high = window["x"]
-        assert high - low < 0.03
-        tab.mouse.click(*place(tab, (1.2645 - low) / (high - low)))
-        tab.locator("#verdict", has_text="period 44").wait_for(timeout=20_000)
-        same = tab.locator("#live", has_text="with the same verdict")
-        same.wait_for(timeout=120_000)

@@ -63,19 +63,6 @@ def test_chance_does_not_stretch_a_systematic_error():
     assert verdicts(r._replace(error=0.01)) == ["ok"]
 
 
-@pytest.mark.slow
-def test_a_dimension_far_from_its_reference_is_a_miss():
-    """0.44 is four scatters of the Cantor set, which once passed."""
-    (cantor,) = select(["Cantor"])
-    result = run_row(cantor)
-    value = result.measured.values[0]
-    verdict = lambda reference: (
-        judge([result._replace(row=cantor._replace(reference=(reference,)))])[0].verdict
-    )
-    assert verdict(cantor.reference[0]) == "ok"
-    assert verdict(value + 0.2) == verdict(value - 0.2) == "MISS"
-
-
 def test_deterministic_values_are_judged_by_their_tolerance():
     off = lambda x, tolerance: verdicts(row([x], (1.0,), tolerance=tolerance))
     assert off(1 + 1e-9, 2e-9) == ["ok"] and off(1 - 3e-9, 2e-9) == ["MISS"]
@@ -129,17 +116,6 @@ def test_starts_that_settle_nowhere_are_in_no_basin(monkeypatch):
     )
     monkeypatch.setattr(bifurcations, "find_attractors", lambda step, starts: found)
     assert bifurcations._two_wells().values == [0.25]
-
-
-CHEAP = ["logistic r=3", "tent", "cat map", "Kaplan", "forced tanh σ", "0-1"]
-OF_PEERS = ["onset of three", "Henon, cycles", "Leslie", "generalised", "border"]
-
-
-@pytest.mark.slow
-def test_cheap_rows_agree_on_this_machine():
-    found = judge([run_row(r) for r in select(CHEAP + OF_PEERS)])
-    assert [line.name for line in found if line.verdict != "ok"] == []
-    assert len(found) >= 13
 
 
 def test_command_prints_the_table():

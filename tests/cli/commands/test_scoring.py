@@ -139,21 +139,6 @@ def test_columns_are_no_numbers_of_classes(call, file, tmp_path):
     assert "got (60, 3): one-hot columns are learned as they are" in said
 
 
-@pytest.mark.slow
-def test_scores_without_errors_and_of_too_narrow_networks_say_so(call, file, tmp_path):
-    words = (
-        "score",
-        file,
-        "-o",
-        tmp_path / "scores.h5",
-        "--resamples",
-        0,
-    )
-    said = " ".join(call(*words, "--width", 3).stdout.split())
-    assert "without errors, which need two resamples" in said
-    assert "N = 3: below 4, the size of U, so the saddle point lies outside" in said
-
-
 def test_a_file_that_is_not_there_is_one_line(call, tmp_path):
     said = call("score", tmp_path / "none.npz", code=1).stderr
     assert "none.npz: no such file." in said

@@ -97,16 +97,6 @@ def test_a_kept_result_of_each_kind_offers_its_pictures(files):
         require_offers(file)
 
 
-@pytest.mark.slow
-def test_every_kept_result_offers_its_pictures():
-    paths = [*RESULTS.glob("one_shot_*.h5")]
-    assert paths
-    for path in paths:
-        file = File(path)
-        require_offers(file)
-        file.close()
-
-
 def test_a_picture_is_the_figure_of_this_name(files):
     figure = dict(plotting.pictures(storage.read(files["pruning"].path)))[
         "pruned_heads"
@@ -387,17 +377,3 @@ def test_the_server_gives_figures_and_overlays(page, served):
     values = {"width": 20.0, "temperature": 0.5}
     answer = served("solved", name="accuracy", values=values)
     assert answer.status == 400 and answer.told["error"] == saddle["why"]
-
-
-@pytest.mark.slow
-def test_the_server_gives_pictures_and_their_scripts(served, tmp_path, monkeypatch):
-    drawn = served("picture", name="comparison/finite_width", form="svg")
-    assert drawn.headers["Content-Type"] == "image/svg+xml" and drawn.status == 200
-    for name in ("accuracy", "comparison/finite_width"):
-        asked = {"name": name, "form": "png"}
-        folder = tmp_path / name.replace("/", "-")
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        exec(served("script", **asked).told["script"], {})
-        (written,) = folder.glob("*.png")
-        assert written.read_bytes() == served("picture", **asked).body
