@@ -120,6 +120,7 @@ if TYPE_CHECKING:
         TangentSystem as TangentSystem,
     )
     from statmech_attn.dynamics.motion import phases, timeseries as timeseries
+    from statmech_attn.dynamics.motion.chaos_tests import zero_one
     from statmech_attn.dynamics.motion.classification import (
         Classification as Classification,
         classify as classify,

@@ -10,8 +10,8 @@ from statmech_attn.dynamics import (
     flow,
     gali,
     orbit,
+    zero_one,
 )
-from statmech_attn.dynamics.motion.chaos_tests import zero_one
 from statmech_attn.statistics import standard_error
 from statmech_attn.validation.rows import Measurement, Row
 

@@ -17,8 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import PyTree
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from statmech_attn.dynamics.maps.systems import SideBySide, TangentSystem
 
@@ -95,6 +93,8 @@ class _Graph:
 
     def flow(self, starts: np.ndarray, ends: np.ndarray) -> int:
         """Paths between two sets of numbers that have none in common."""
+        from scipy.sparse import csgraph, csr_array  # 0.4 CPU-s
+
         # Number i enters at 2i and leaves at 2i + 1, through a pipe that takes one.
         first = self.count - len(self.sources) + 1
         pairs = [(2 * i, 2 * i + 1) for i in range(1, self.count + 1)]
@@ -105,7 +105,7 @@ class _Graph:
         rows, columns = np.array(pairs, np.int32).T
         ones = np.ones(len(pairs), np.int32)
         pipes = csr_array((ones, (rows, columns)), (sink + 1, sink + 1))
-        return int(maximum_flow(pipes, 0, sink).flow_value)
+        return int(csgraph.maximum_flow(pipes, 0, sink).flow_value)
 
     def run(self, jaxpr, constants, inputs: list[Cell]) -> list[Cell]:
         """What a program returns."""
