@@ -395,56 +395,6 @@ def test_a_unit_that_is_no_text_names_its_variable(command, tmp_path):
     assert ended.code == 1 and "lyapunov has no attribute units" in ended.said
 
 
-def altered(source: pathlib.Path, path: pathlib.Path, chance: random.Random) -> None:
-    """A copy of a file with something of it changed."""
-    content = bytearray(source.read_bytes())
-    path.write_bytes(content)
-    if chance.random() < 0.2:
-        first, last = sorted(chance.randrange(len(content)) for _ in range(2))
-        content[first : min(last, first + 100)] = chance.randbytes(chance.randrange(9))
-        path.write_bytes(content)
-        return
-
-    def change(file):
-        names = [n for n in file if isinstance(file[n], h5py.Dataset)]
-        name, how = chance.choice(names), chance.randrange(6)
-        values = file[name][()]
-        if how == 0:
-            del file[name]
-        elif how == 1:
-            file.move(name, chance.choice(names) + "_x")
-        elif how == 2 and file[name].dtype.kind in "if" and values.size:
-            file[name][...] = chance.choice((0, 100, -1))
-        elif how == 3 and values.size:
-            at = dict(file[name].attrs)
-            del file[name]
-            file[name] = chance.choice(("words", 7, np.zeros((2, 2)), values.ravel()))
-            file[name].attrs.update({k: at[k] for k in LABELS if k in at})
-        elif how == 4:
-            key = chance.choice([*file[name].attrs])
-            file[name].attrs[key] = chance.choice(("\x1b", 5, "a b", ""))
-        else:
-            key = chance.choice([k for k in file.attrs if not k.startswith("_")])
-            file.attrs[key] = chance.choice(("\x1b[1m", 5, "{}", "[]", "", "null"))
-
-    try:
-        changed(path, change)
-    except Exception:  # of xarray and h5py, on what cannot be changed so
-        pass
-
-
-@pytest.mark.slow
-def test_altered_files(command, tmp_path):
-    """For 5 minutes."""
-    chance, path = random.Random(100), tmp_path / "altered.h5"
-    scan(tmp_path / "scan.h5")
-    for _ in range(100):
-        altered(chance.choice([*RESULTS, tmp_path / "scan.h5"]), path, chance)
-        for words in (["info", path], ["figure", path, "-o", tmp_path / "figures"]):
-            ended = command(*words).orderly()
-            print(f"{ended.code} {ended.seconds:.2f} s {ended.megabytes:.0f} MB")  # noqa: T201
-
-
 # --- paths ---
 
 

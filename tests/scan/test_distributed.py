@@ -241,8 +241,7 @@ def test_workers_that_are_killed_change_nothing(client, tmp_path):
     assert bits(found) == bits(computed(partial(Toy, 40), here))
 
 
-@pytest.mark.slow
-def test_a_stop_finishes_what_is_being_computed_only(client, tmp_path):
+def test_a_stop_finishes_what_is_being_computed_only(threads, tmp_path):
     build, stop = partial(Toy, 400, 1.0, seen=tmp_path), Stop()
 
     def ask():
@@ -251,18 +250,17 @@ def test_a_stop_finishes_what_is_being_computed_only(client, tmp_path):
 
     thread = threading.Thread(target=ask)
     thread.start()
-    found = computed(build, on(client, build), stop)
+    found = computed(build, on(threads, build), stop)
     thread.join()
     assert len(found) == len(list(tmp_path.iterdir())) < 4
 
 
-@pytest.mark.slow
-def test_an_error_that_no_point_causes_ends_the_run(client):
+def test_an_error_that_no_point_causes_ends_the_run(threads):
     def build():
         raise OSError("patterns.json: not here")
 
     with pytest.raises(OSError, match="not here"):
-        computed(partial(Toy, 50), on(client, build))
+        computed(partial(Toy, 50), on(threads, build))
 
 
 @pytest.mark.slow
@@ -292,7 +290,6 @@ def test_a_scheduler_that_is_killed_is_named_and_finished_chunks_stay(tmp_path):
     assert not session._mine  # nothing stays claimed
 
 
-@pytest.mark.slow
 def test_an_address_where_nobody_answers_is_one_line(monkeypatch):
     monkeypatch.setattr(engine, "CONNECT", 0.5)
     with pytest.raises(ValueError, match="no dask scheduler answers at tcp://127"):
@@ -311,8 +308,7 @@ def test_a_chunk_that_kills_its_workers_is_named_after_all_others_are_done():
     assert set(store._chunks) == {0, 1, 3, 4}
 
 
-@pytest.mark.slow
-def test_a_chunk_that_dask_loses_is_handed_out_again(monkeypatch):
+def test_a_chunk_that_dask_loses_is_handed_out_again(threads, monkeypatch):
     """Seen once beside other work, after workers had been killed: no answer, no end."""
     for name, seconds in (("LOOK", 0.5), ("IDLE", 2.0)):
         monkeypatch.setattr(engine, name, seconds)
@@ -324,9 +320,8 @@ def test_a_chunk_that_dask_loses_is_handed_out_again(monkeypatch):
         lambda self, f: None if next(silent, False) else heard(self, f),
     )
     build, store = partial(Toy, 40, 0.05), Memory()
-    with engine._cluster(2) as cluster, engine._connected(cluster) as client:
-        with Session(build(), store, 8, Notes(), Stop()) as session:
-            engine.compute(session, build, client)
+    with Session(build(), store, 8, Notes(), Stop()) as session:
+        engine.compute(session, build, threads)
     assert set(store._chunks) == set(range(10))  # of two rounds
 
 

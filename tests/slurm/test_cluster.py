@@ -112,13 +112,6 @@ def assert_equals(file, local):
     assert not chunks_of(file).exists()
 
 
-def test_tasks_share_a_study_which_equals_the_local_run(cluster, folder, submit, local):
-    job = submit(SMALL_CHUNKS, 3)
-    cluster.wait_until(lambda: len(at_work(folder)) == 3)
-    assert cluster.wait(job) == dict.fromkeys("012", "COMPLETED")
-    assert_equals(folder / "scan.h5", local)
-
-
 def test_a_task_asked_to_stop_goes_on_where_it_was(cluster, folder, submit, local):
     job = submit(SMALL_CHUNKS, 1)
     cluster.wait_until(lambda: at_work(folder))

@@ -117,16 +117,6 @@ def test_shares_of_one_stage_are_proportional_where_branches_are():
     np.testing.assert_allclose(share(0.5, -0.5), [0.5, -0.5], rtol=1e-12)
 
 
-@pytest.mark.slow
-def test_shares_of_many_scales_side_by_side_are_those_of_each():
-    at = lambda scale: growth_shares(BLOCK, START, STRONG | {"scale": scale}, steps=16)
-    scales = jnp.array([0.5, 1.0])
-    many = jax.vmap(at)(scales)
-    assert many.to_dataset().growth_share.dims == ("batch", "part")
-    for shares, scale in zip(many.shares, scales):
-        np.testing.assert_allclose(shares, at(scale).shares, atol=1e-9)
-
-
 def test_temperature_and_mask_are_those_of_attention():
     """Infinitely hot heads average over all tokens, or over those before."""
     values = weights()["value"][0].T @ weights()["output"][0].T
@@ -212,7 +202,6 @@ def test_what_is_no_block_is_refused_in_one_line(call, words):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.slow
 def test_shares_of_an_orbit_that_diverges_are_not_numbers():
     found = growth_shares(looped([{"a": lambda h, p: h**3}]), START, steps=160)
     assert np.isnan(found.shares).all() and np.isnan(found.exponent)

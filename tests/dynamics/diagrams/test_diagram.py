@@ -157,16 +157,6 @@ def begun(file, patch):
     return jobs.chunks_of(file) / jobs.MANIFEST
 
 
-@pytest.mark.slow
-def test_a_map_is_computed_by_native_programs_and_the_file_says_so(tmp_path):
-    pytest.importorskip("llvmlite", exc_type=ImportError)
-    found, kept = logistic_diagram(), logistic_diagram(tmp_path / "kept.h5")
-    assert found.attrs["compiler"] == kept.attrs["compiler"] == "llvm"
-    xr.testing.assert_equal(
-        kept, logistic_diagram(plan=replace(LOGISTIC, compiler="llvm"))
-    )
-
-
 def test_a_map_that_llvm_cannot_take_is_computed_by_xla():
     pytest.importorskip("llvmlite", exc_type=ImportError)
     ordered = lambda x, p: jnp.sort(p["r"] * x * (1 - x))

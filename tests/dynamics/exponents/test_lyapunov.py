@@ -65,16 +65,6 @@ def test_henon_map_and_its_constant_determinant():
     assert float(found.kaplan_yorke) == pytest.approx(1 + 0.41922 / 1.62319, abs=2e-3)
 
 
-def test_exponents_of_an_iterated_map_are_multiples():
-    start, options = jnp.array([0.1, 0.2]), dict(transient=100)
-    once = lyapunov_spectrum(henon, start, steps=96_000, **options)
-    thrice = lyapunov_spectrum(
-        lambda z: henon(henon(henon(z))), start, steps=32_000, **options
-    )
-    error = jnp.hypot(3 * once.stderr, thrice.stderr)
-    assert (np.abs(3 * once.exponents - thrice.exponents) < 4 * error).all()
-
-
 def test_coupled_logistic_maps_have_their_transverse_exponent():
     """Synchronised, (1 - e) f + e g: ln 2 along, ln 2 + ln|1 - 2 e| across."""
 
@@ -132,22 +122,6 @@ def test_weighted_average_converges_faster_than_any_power_on_a_torus():
     circle = lyapunov_spectrum(bent, jnp.array(0.2), steps=8000)
     assert abs(circle.weighted[0]) < 1e-9
     assert abs(circle.weighted[0]) < 1e-3 * abs(circle.exponents[0])
-
-
-def test_one_exponent_is_the_first_of_all():
-    start = jnp.array([0.1, 0.2])
-    one = lyapunov_spectrum(henon, start, steps=6400, exponents=1)
-    both = lyapunov_spectrum(henon, start, steps=6400)
-    assert one.exponents.shape == (1,)
-    assert abs(one.exponents[0] - both.exponents[0]) < 1e-3
-
-
-def test_sparse_orthonormalisation_gives_the_same_exponents():
-    start = jnp.array([0.1, 0.2])
-    often = lyapunov_spectrum(henon, start, steps=6400, reorthonormalize_every=1)
-    rarely = lyapunov_spectrum(henon, start, steps=6400, reorthonormalize_every=5)
-    assert rarely.resolved == 2
-    assert np.allclose(often.exponents, rarely.exponents, atol=2e-3)
 
 
 def test_a_lost_column_is_reported_and_not_printed_as_a_number():

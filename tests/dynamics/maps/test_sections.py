@@ -62,19 +62,6 @@ def test_multiplier_of_the_van_der_pol_cycle_is_the_integrated_divergence():
     assert np.allclose(derivative, projected, rtol=0, atol=1e-11)
 
 
-@pytest.mark.slow
-def test_higher_derivatives_of_a_return_are_those_of_its_differences():
-    """Normal forms of bifurcations take three; steps of 1e-3, errors of order 1e-6."""
-    cycle = section(flow(van_der_pol, time=1.0, substeps=20), (0, 0.0))
-    along = jax.jit(lambda y: cycle.step(jnp.stack([0.0, y, 0.0]))[1])
-    first = jax.jit(jax.jacfwd(along))
-    second = jax.jit(jax.jacfwd(first))
-    third = jax.jit(jax.jacfwd(second))
-    for lower, higher in ((along, first), (first, second), (second, third)):
-        slope = (lower(2.001) - lower(1.999)) / 2e-3
-        assert higher(2.0) == pytest.approx(float(slope), rel=1e-5)
-
-
 def rossler(u, p):
     x, y, z = u
     return jnp.stack([-y - z, x + 0.2 * y, 0.2 + z * (x - p["c"])])

@@ -231,7 +231,6 @@ def test_external_clock_adds_no_exponent_and_sets_the_period():
     assert float(found.spectrum.exponents[0]) == pytest.approx(-np.log(2), abs=1e-12)
 
 
-@pytest.mark.slow
 def test_escape_to_infinity_is_diverged():
     step = lambda z: jnp.stack([1 - 2.0 * z[0] ** 2 + z[1], 0.3 * z[0]])
     found = classify(step, jnp.array([0.1, 0.2]))
@@ -281,18 +280,6 @@ def test_a_chaotic_transient_is_followed_until_it_ends():
     for verdict, first in zip(phases_of(settle), phases_of(cut), strict=True):
         if first in ("transient", "undetermined"):
             assert verdict == "fixed"
-
-
-@pytest.mark.slow
-def test_vmap_changes_nothing_but_the_last_digits():
-    options = dict(steps=4000, transient=100)
-    together = logistic_classes([3.2, 3.7], **options)
-    for i, r in enumerate((3.2, 3.7)):
-        alone = classify(lambda x, r=r: r * x * (1 - x), jnp.array(0.3), **options)
-        assert int(alone.phase) == int(together.phase[i])
-        assert int(alone.period) == int(together.period[i])
-        gap = abs(alone.spectrum.exponents - together.spectrum.exponents[i])
-        assert gap.max() < 5 * float(alone.spectrum.stderr[0]) + 1e-12
 
 
 def test_too_short_a_tail_is_refused():

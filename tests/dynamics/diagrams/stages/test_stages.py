@@ -99,32 +99,20 @@ def test_longer_windows_are_progress_too(short_scan):
 
 @pytest.mark.slow
 @pytest.mark.one_generator
-def test_batch_width_and_company_change_no_bit(published, short_scan):
-    betas, points, scan, outcome = short_scan
-    chosen = np.array([3, 60, 111, 128, 149, 20, 80])
+@pytest.mark.parametrize(
+    ("chosen", "lanes"), [([3, 60, 111, 128, 149, 20, 80], None), (range(45, 85), 8)]
+)
+def test_batch_width_and_company_change_no_bit(published, short_scan, chosen, lanes):
+    """Of 8 lanes are batches into which the few points of an extension go."""
+    _, points, scan, outcome = short_scan
+    chosen = np.array(chosen)
     alone = points.take(chosen)
-    small = Scan(dmft.system(published[0]), scan.plan, alone)
+    small = Scan(dmft.system(published[0]), scan.plan, alone, lanes=lanes)
     assert small.lanes != scan.lanes
     again = run(small, alone)
     pairs = [(outcome.section, again.section), (outcome.strobe, again.strobe)]
     for one, other in pairs:
         assert np.array_equal(one[chosen], other, equal_nan=True)
-    for one, other in zip(
-        jax.tree.leaves(outcome.verdicts), jax.tree.leaves(again.verdicts), strict=True
-    ):
-        assert np.array_equal(one[..., chosen], other, equal_nan=True)
-
-
-@pytest.mark.one_generator
-@pytest.mark.slow
-def test_the_narrowest_batches_change_no_bit(published, short_scan):
-    """Batches of 8 lanes, as the few points of an extension go into."""
-    _, points, scan, outcome = short_scan
-    chosen = np.arange(45, 85)
-    few = points.take(chosen)
-    narrow = Scan(dmft.system(published[0]), scan.plan, few, lanes=8)
-    assert narrow.lanes == 8
-    again = run(narrow, few)
     for one, other in zip(
         jax.tree.leaves(outcome.verdicts), jax.tree.leaves(again.verdicts), strict=True
     ):
@@ -214,16 +202,6 @@ def test_a_new_value_never_recompiles_and_progress_adds_up(published):
     assert sum(made.since(before)[:2]) > 0  # less what other tests have compiled
     run(scan, many)
     assert compilations.count().since(made)[:2] == (0, 0)
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_number_of_points(published):
-    few = points_at(published, np.linspace(0, 3, 136 * workers()))
-    many = points_at(published, np.linspace(0, 3, 5000))
-    plan = replace(PLAN, exponents=1)  # what is compiled, not what it depends on
-    scans = [Scan(dmft.system(published[0]), plan, points) for points in (few, many)]
-    assert scans[0].lanes == scans[1].lanes
-    assert scans[0].working_memory() == scans[1].working_memory() < 2**29
 
 
 def test_jobs_are_told_to_stop_when_the_consumer_fails():
