@@ -6,7 +6,6 @@ the difference extrapolated to N -> infinity is within its error; of one N alone
 difference itself.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import xarray as xr
 from statmech_attn.comparison import agreement
 from statmech_attn.dmft import ENTROPY_UNIT, EntropyProduction, PRODUCTION
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.montecarlo import Simulation, stationary
+from statmech_attn.montecarlo import stationary
 from statmech_attn.statistics import (
     bias_slope,
     in_standard_errors,
@@ -38,14 +37,14 @@ LABELLED = Variables(DIFFERENCES, agreement.ROWS.variable("n_spins"))
 
 
 def compare_entropy_production(
-    theory: EntropyProduction, simulations: Sequence[Simulation] | xr.Dataset
+    theory: EntropyProduction, simulations: xr.Dataset
 ) -> xr.Dataset:
     """Compare the entropy production of the theory with that of N spins.
 
     Args:
         theory: of the map, as `dmft.entropy_production` gives it.
-        simulations: of one or more N with `entropy_production`, at the same parameters;
-            or a Monte Carlo data set.
+        simulations: Monte Carlo data set of one or more N with `entropy_production`, at
+            the same parameters.
 
     Returns:
         For each N the difference with its error and in standard errors; the difference
@@ -57,23 +56,13 @@ def compare_entropy_production(
         ValueError: another batch of parameters, or simulations without it.
 
     Example:
-        `compare_entropy_production(theory, [simulation]).z` says whether spins have the
-        rate of the map, if their bias is smaller than the error.
+        `compare_entropy_production(theory, spins.compute()).z` says whether spins have
+        the rate of the map, if their bias is smaller than the error.
     """
-    if isinstance(simulations, xr.Dataset):
-        sizes = simulations.n_spins.values
-        runs = simulations.get(stationary(PRODUCTION))
-        rates = None if runs is None else runs.transpose("n_spins", ..., "all_runs")
-    else:
-        simulations = sorted(simulations, key=lambda simulation: simulation.n_spins)
-        sizes = np.array([simulation.n_spins for simulation in simulations])
-        of_sizes = [
-            simulation.averages.entropy_production for simulation in simulations
-        ]
-        known = [runs for runs in of_sizes if runs is not None]
-        rates = np.stack(known) if known and len(known) == len(of_sizes) else None
-    if rates is None:
+    if (runs := simulations.get(stationary(PRODUCTION))) is None:
         raise ValueError("simulations must have been run with entropy_production.")
+    sizes = simulations.n_spins.values
+    rates = runs.transpose("n_spins", ..., "all_runs").values
     rate, shape = np.asarray(theory.mean), rates.shape[1:-1]
     if rate.shape != shape:
         raise ValueError(

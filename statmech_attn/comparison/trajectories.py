@@ -17,7 +17,7 @@ the steps that count at every N with any, and theory and simulation agree only i
 -1/2 within what chance allows.
 
     theory       A, m_o_se, ... and A_noise_std, ... (beta, time, pattern)
-    simulation   as `montecarlo.dataset.monte_carlo_dataset` makes it
+    simulation   as `montecarlo.simulations` gives it
 """
 
 from collections.abc import Sequence

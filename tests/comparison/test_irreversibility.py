@@ -3,12 +3,10 @@
 import jax
 import numpy as np
 import pytest
-import xarray as xr
 
 from statmech_attn import comparison, dmft, montecarlo
 from statmech_attn.comparison.irreversibility import rate_differences, VERDICTS
 from statmech_attn.dmft.noise.irreversibility import rates
-from statmech_attn.montecarlo.finite_networks.dataset import monte_carlo_dataset
 
 
 def spins(net, patterns, params, start, n_spins, steps, transient, key=0, **how):
@@ -48,6 +46,31 @@ def published(beta, **changes):
     return file, net, params, dmft.from_checkpoint(net, params, file)
 
 
+def dataset(n_spins, runs, steps, transient, settled=0):
+    """Simulations of the published network at two temperatures."""
+    file, net, _, _ = published(1.2)
+    grid = {"beta": [1.2, 1.4], "gamma": file.gamma, "epsilon": file.epsilon}
+
+    def start(params):
+        return dmft.advance(
+            net, params, dmft.from_checkpoint(net, params, file), settled
+        )
+
+    return montecarlo.simulations(
+        jax.random.key(0),
+        net,
+        file.patterns,
+        grid,
+        start,
+        n_spins=n_spins,
+        runs=runs,
+        steps=transient + steps + net.context,
+        transient=transient,
+        stored=0,
+        entropy_production=True,
+    ).compute()
+
+
 @pytest.fixture(scope="module")
 def both():
     """At rest and in chaos: the rates of the map and of spins.
@@ -57,8 +80,7 @@ def both():
     file, net, params, start = published(np.array([1.2, 1.4]))
     start = dmft.advance(net, params, start, 4000)
     theory = dmft.entropy_production(net, params, start, steps=80_000)
-    how = dict(n_spins=[30_000, 300_000, 3_000_000], runs=16, steps=2000)
-    sampled = spins(net, file.patterns, params, start, **how, transient=500)
+    sampled = dataset([30_000, 300_000, 3_000_000], 16, 2000, 500, settled=4000)
     return theory, sampled
 
 
@@ -81,7 +103,7 @@ def test_a_rate_that_is_off_by_a_tenth_is_seen(both):
     compared = comparison.compare_entropy_production(wrong, sampled)
     assert abs(compared.limit_z[1]) > 4 * compared.limit_threshold
     assert verdicts(compared) == ["bias_only", "differs"]
-    alone = comparison.compare_entropy_production(wrong, sampled[:1])
+    alone = comparison.compare_entropy_production(wrong, sampled.isel(n_spins=[0]))
     assert verdicts(alone) == ["one_n_cannot_tell"] * 2
 
 
@@ -111,17 +133,7 @@ def few():
     """As few runs and tokens as in other tests, with which the program is shared."""
     file, net, params, start = published(np.array([1.2, 1.4]))
     theory = dmft.entropy_production(net, params, start, steps=64)
-    how = dict(n_spins=[300, 999], runs=20, steps=2, transient=0)
-    return theory, spins(net, file.patterns, params, start, **how)
-
-
-def test_a_data_set_is_compared_as_its_simulations(few):
-    theory, sampled = few
-    dataset = monte_carlo_dataset(sampled, [1.2, 1.4])
-    xr.testing.assert_identical(
-        comparison.compare_entropy_production(theory, dataset),
-        comparison.compare_entropy_production(theory, sampled),
-    )
+    return theory, dataset([300, 999], 20, 2, 0)
 
 
 @pytest.mark.slow
@@ -138,16 +150,6 @@ def test_symmetric_networks_of_one_slot_have_no_arrow(n_spins):
     (sampled,) = spins(net, patterns, params, start, [n_spins], **how)
     mean, error = mean_and_error(sampled)
     assert 0 < error < 1e-5 and abs(mean) < 3.5 * error
-
-
-@pytest.mark.slow
-def test_copied_spins_have_the_rate_of_their_map():
-    file, net, params, start = published(1.4, redrawn=0.5)
-    theory = dmft.entropy_production(net, params, start, steps=40_000, transient=2000)
-    how = dict(runs=16, steps=2000, transient=1000)
-    sampled = spins(net, file.patterns, params, start, [3_000_000], **how)
-    (z,) = comparison.compare_entropy_production(theory, sampled).z
-    assert abs(z) < 3.5 and mean_and_error(*sampled)[1] < 0.05 * theory.mean
 
 
 @pytest.mark.slow
@@ -176,31 +178,6 @@ def test_averages_are_over_the_kept_tokens_that_the_context_follows(method):
     np.testing.assert_allclose(early + late, all_tokens, rtol=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["collapsed", "spins"])
-def test_no_other_number_depends_on_whether_it_is_averaged(method):
-    file, net, params, start = published(np.array([1.2, 1.4]))
-    how = dict(n_spins=3000, runs=40, steps=60, transient=9, stored=3, method=method)
-    asked, not_asked = (
-        montecarlo.simulate(
-            net,
-            file.patterns,
-            params,
-            start,
-            **how,
-            key=jax.random.key(0),
-            entropy_production=whether,
-        )
-        for whether in (True, False)
-    )
-    assert not_asked.averages.entropy_production is None
-    averages = asked.averages._replace(entropy_production=None)
-    of_arrays = lambda x: jax.tree.leaves((x.mean, x.spread, x.sample, x.averages))
-    same = of_arrays(asked._replace(averages=averages)), of_arrays(not_asked)
-    for x, y in zip(*same, strict=True):
-        np.testing.assert_array_equal(x, y)
-
-
 def test_a_run_without_a_token_that_has_a_rate_is_refused():
     file, net, params, start = published(1.0)
     how = dict(n_spins=300, runs=2, steps=6, transient=2, key=jax.random.key(0))
@@ -212,11 +189,9 @@ def test_a_run_without_a_token_that_has_a_rate_is_refused():
 
 def test_simulations_without_rates_are_refused(few):
     theory, sampled = few
-    averages = sampled[0].averages._replace(entropy_production=None)
-    without = [sampled[0]._replace(averages=averages)]
-    for given in (without, monte_carlo_dataset(without, [1.2, 1.4])):
-        with pytest.raises(ValueError, match="run with entropy_production"):
-            comparison.compare_entropy_production(theory, given)
+    without = sampled.drop_vars("entropy_production_stationary_mean")
+    with pytest.raises(ValueError, match="run with entropy_production"):
+        comparison.compare_entropy_production(theory, without)
 
 
 def test_rates_of_other_points_are_refused(few):

@@ -27,7 +27,8 @@ from statmech_attn.dmft.extensive import effective_process
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.finite_networks import run_blocks, simulation
 from statmech_attn.montecarlo.posterior_samples import weight_sampling
-from statmech_attn.training import Descent, Trainer
+from statmech_attn.training import Descent
+from statmech_attn.training.descent import Trainer
 from statmech_attn.montecarlo.finite_networks.collapsed import class_counts
 
 LANES = 32  # a whole vector of 8 on each device

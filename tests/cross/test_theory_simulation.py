@@ -5,12 +5,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from statmech_attn import dmft
+from statmech_attn import dmft, montecarlo
 from statmech_attn.comparison import compare, VERDICTS
 from statmech_attn.dmft.network import network_digest
 from statmech_attn.dmft.noise.fluctuations import linear_noise, OBSERVABLES
-from statmech_attn.montecarlo import simulate
-from statmech_attn.montecarlo.finite_networks.dataset import monte_carlo_dataset
 from statmech_attn.storage.schema import validate
 
 
@@ -43,26 +41,20 @@ def theory(beta, *, gamma=FILE.gamma, steps=STEPS, shift=0.0):
 
 
 def simulation(beta, sizes, runs, *, gamma=FILE.gamma, steps=STEPS, method="collapsed"):
-    params = dmft.parameters(beta, gamma, FILE.epsilon)
-    state = dmft.from_row(NET, params, 0)
-    key = jax.random.key(31)
-    results = [
-        simulate(
-            NET,
-            FILE.patterns,
-            params,
-            state,
-            n_spins=n,
-            runs=runs,
-            steps=steps,
-            key=jax.random.fold_in(key, i),
-            method=method,
-            transient=steps // 4,
-        )
-        for i, n in enumerate(sizes)
-    ]
     attrs, coords = identity(gamma)
-    return monte_carlo_dataset(results, beta, attrs=attrs).assign_coords(coords)
+    found = montecarlo.simulations(
+        jax.random.key(31),
+        NET,
+        FILE.patterns,
+        {"beta": beta} | coords,
+        lambda params: dmft.from_row(NET, params, 0),
+        n_spins=sizes,
+        runs=runs,
+        steps=steps,
+        method=method,
+        transient=steps // 4,
+    )
+    return found.compute().assign_attrs(attrs)
 
 
 @pytest.fixture(scope="module")
@@ -210,27 +202,3 @@ def changed(dataset, **attrs):
 def test_files_that_do_not_match_are_refused(weak, spoil, message):
     with pytest.raises(ValueError, match=message):
         compare(*spoil(theory([0.5, 1.27], gamma=2.0), weak[0]))
-
-
-def test_simulations_that_do_not_belong_together_are_refused():
-    params = dmft.parameters([1.0], FILE.gamma, FILE.epsilon)
-    state = dmft.from_row(NET, params, 0)
-    small = simulate(
-        NET,
-        FILE.patterns,
-        params,
-        state,
-        n_spins=300,
-        runs=4,
-        steps=2,
-        key=jax.random.key(0),
-    )
-    large, fewer = small._replace(n_spins=600), small._replace(n_spins=900, runs=3)
-    for given, beta, message in (
-        ([], [1.0], "at least one"),
-        ([large, small], [1.0], "increasing"),
-        ([small, fewer], [1.0], "same runs"),
-        ([small], [1.0, 2.0], "batch shape"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            monte_carlo_dataset(given, beta)

@@ -132,7 +132,6 @@ SIGNS = np.ones((4, 1, 2))
     [
         (lambda: dmft.site_classes(SIGNS, [0.5, 0.6]), "sum to one; got .* sum 1.1"),
         (lambda: dmft.site_classes(SIGNS, [1.5, -0.5]), "fractions must be at least 0"),
-        (lambda: dmft.site_classes(SIGNS, [1.0]), r"one per site class \(2\)"),
         (lambda: dmft.site_classes(2 * SIGNS), r"patterns are \+1 or -1; got 2"),
         (lambda: dmft.site_classes(SIGNS[:3]), "kinds o, v, q, k; got"),
         (
@@ -140,12 +139,6 @@ SIGNS = np.ones((4, 1, 2))
             "one shape",
         ),
         (lambda: dmft.load("poclopez-2"), "did you mean 'poclopez-pe2'"),
-        (
-            lambda: dmft.network(dmft.site_classes(SIGNS), context=0),
-            "context must be at least 1",
-        ),
-        (lambda: dmft.parameters(np.nan, 1, 0), "beta must be finite; got nan"),
-        (lambda: dmft.parameters(-1.0, 1, 0), "beta must be at least 0; got -1"),
         (
             lambda: dmft.parameters(1.0, 1, [0.0, 1.0]),
             r"epsilon must lie in \[0, 1\); got 1",
@@ -211,18 +204,10 @@ ONES = dict.fromkeys(dmft.KINDS, [[1, -1]])
     ("change", "words"),
     [
         ({"semantic": [1, 2]}, r"semantic: must be a table of keys; got \[1, 2\]"),
-        (
-            {"semantic": {**ONES, "v": [[1, True]]}},
-            "semantic.v: must be lists of",
-        ),
         ({"semantic": {**ONES, "v": [1, 2]}}, "semantic.v: must be lists of numbers"),
         ({"positional": {**ONES, "k": "x" * 10_000}}, "positional.k: must be lists"),
-        ({"positional": None}, "positional: must be a table of keys; got None"),
         ({"fractions": 0.5}, "fractions: must be a list of numbers; got 0.5"),
-        ({"fractions": ["0.5", 0.5]}, "fractions: must be a list of numbers"),
-        ({"start": 0}, "start: must be a table of keys; got 0"),
         ({"start": {"window": [[True]], "next_position": 0}}, "start.window: must be"),
-        ({"start": {"window": None, "next_position": 0}}, "start.window: must be"),
         ({"gamma": "x" * 10_000}, "gamma: must be a finite number"),
         ({"context": True}, "context: must be a whole number"),
     ],

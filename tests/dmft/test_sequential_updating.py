@@ -81,20 +81,6 @@ def test_tangent_columns_are_differences_of_neighbouring_orbits():
 
 
 @pytest.mark.slow
-def test_noise_of_the_first_token_is_that_of_spins_redrawn_or_copied():
-    """A spin x has the mean e = (1 - Delta) x + Delta tanh h and variance 1 - e^2."""
-    redrawn = np.array([0.25, 1.0])
-    params = given(redrawn)
-    start = dmft.from_row(NET, params, 0)
-    band = dmft.linear_noise(NET, FILE.patterns, params, start, steps=1)
-    x = np.asarray(NET.output[0])[:, None]
-    drawn = np.tanh(1.4 * np.asarray(NET.output).T @ np.asarray(start.newest)[:, 0])
-    e = (1 - redrawn) * x + redrawn * drawn[:, None]
-    variance = (NET.weighted[0] ** 2) @ ((1 - e**2) / FILE.patterns.fractions[:, None])
-    np.testing.assert_allclose(band.std.m_o_se[0] ** 2, variance, atol=1e-14)
-
-
-@pytest.mark.slow
 @pytest.mark.statistical
 def test_spread_between_runs_is_the_linear_noise_at_several_sizes():
     """Relative corrections are the square of the scores' spread, below 0.002 here."""

@@ -116,14 +116,6 @@ def test_fewer_classes_than_patterns_leave_minus_infinity():
 
 
 @pytest.mark.slow
-def test_no_dependence_on_the_past_is_minus_infinity_everywhere():
-    p = dmft.load("poclopez-pe2").patterns
-    found = spectrum(p, 0.0)
-    assert np.isneginf(found.exponents).all() and np.isneginf(found.weighted).all()
-    assert not np.isnan(found.exponents).any()
-
-
-@pytest.mark.slow
 def test_saturated_attention_reports_what_is_resolved():
     file = dmft.load("poclopez-pe2")
     net = dmft.network(file.patterns, context=4)

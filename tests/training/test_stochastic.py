@@ -256,59 +256,12 @@ def test_a_late_divergence_keeps_the_records_before_it(trainer, found, monkeypat
 
 
 # Ends between two records, in the middle of a block, and learns nothing.
-STILL = replace(CHOICES, learning_rate=1e-12, steps=245, batch=8, patience=None)
-
-
-@pytest.fixture(scope="module")
-def still():
-    """A small network, which compiles faster."""
-    patches = ClassPatches(drawings(12, 1), drawings(8, 2), TOKENS)
-    return StochasticTrainer(STILL, patches, faint(1.0), jax.random.key(5))
 
 
 def faint(factor):
     sizes = {"n_inputs": 16, "heads": (1,), "width": 4, "key_size": 2}
     weights = initial(jax.random.key(0), gain=3**0.5, **sizes)
     return weights._replace(a=factor * weights.a)
-
-
-@pytest.mark.slow
-def test_a_run_may_end_between_two_records(still):
-    """Without weights the loss is one in every step, and so is its mean."""
-    assert STILL.recorded == [*range(0, 241, 10), 245]
-    nothing = jax.tree.map(jnp.zeros_like, faint(1.0))
-    ended = trained(still, nothing)
-    assert ended.steps == 245
-    for name in ("loss", "accuracy", "output_rms", "loss_validation"):
-        expected = 1 if name.startswith("loss") else 0
-        assert getattr(ended, name).tolist() == [expected] * 26
-    # So does one that goes on to the end.
-    ended = trained(still, faint(1.0))
-    assert ended.result == RUNNING and ended.steps == 245
-    assert np.isfinite(ended.loss).all() and ended.loss.shape == (26,)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("patience", [None, 10_000])
-def test_a_network_that_is_silent_at_the_end_has_vanished(still, patience, monkeypatch):
-    """f is linear in the readout; below an rms of 0.05 nothing has been learned."""
-    whole = float(still.start(KEY, faint(1.0))[1]["output_rms"])
-    if patience:  # compiled for a run without
-        choices = replace(STILL, patience=patience)
-        monkeypatch.setattr(still, "choices", choices)
-        looked = jax.jit(still._validated)
-    for rms, result in ((0.04, VANISHED), (0.06, RUNNING)):
-        weights = faint(rms / whole)
-        if patience is None:
-            ended = trained(still, weights)
-            assert (ended.result, ended.steps) == (result, 245)
-            assert ended.output_rms == pytest.approx(rms, rel=1e-5)
-            continue
-        for steps, code in ((244, RUNNING), (245, result)):
-            state = still._fresh(KEY, weights)
-            state = eqx.tree_at(lambda s: s.steps, state, jnp.asarray(steps))
-            state, _ = looked(still.patches, state)
-            assert state.result == code
 
 
 @pytest.mark.slow

@@ -46,22 +46,7 @@ Head = tuple[int, int]
 def contributions(
     weights: Weights, xi: Float[Array | np.ndarray, "P N_0 Pi"]
 ) -> Float[Array, "P Pi"]:
-    r"""$c_\pi(x)$ of every path of a network with one output.
-
-    Args:
-        weights: all weights of the network.
-        xi: attentioned inputs, as `attentioned_inputs` gives them.
-
-    Raises:
-        ValueError: several outputs, or paths that are not those of the weights.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> weights = Weights(jnp.eye(2), (jnp.ones((3, 2, 2)),), jnp.ones(2))
-        >>> contributions(weights, jnp.ones((5, 2, 3))).shape
-        (5, 3)
-    """
+    r"""$c_\pi(x)$ of every path of a network with one output."""
     if weights.a.ndim != 1:
         raise ValueError(
             f"pruning needs a network with one output; got {weights.a.shape[0]}."
@@ -148,23 +133,7 @@ def pruned_outputs(
     off: Sequence[Head] = (),
     skip: Skips = None,
 ) -> Float[np.ndarray, " P"]:
-    """f without the heads in `off`; NaN where these leave no path.
-
-    Args:
-        parts: contributions of the paths, (P, Pi).
-        heads: heads per layer (H_1, ..., H_L).
-        off: pairs (layer, head), counted from zero; a skip is the first of its layer's
-            heads.
-        skip: as in `Problem`.
-
-    Raises:
-        ValueError: parts that are not those of the heads.
-
-    Example:
-        >>> import numpy as np
-        >>> pruned_outputs(np.ones((1, 4)), (4,), [(0, 2), (0, 3), (0, 0)]).tolist()
-        [1.0]
-    """
+    """f without the heads in `off`; NaN where these leave no path."""
     heads, parts = head_counts(heads), np.asarray(parts)
     skip = skips(skip, len(heads))
     ways = branches(heads, skip)
@@ -296,12 +265,6 @@ def head_magnitudes(weights: Weights) -> Float[np.ndarray, " n"]:
     head looks and not how strongly it speaks, do not enter.  A skip connection, the
     first of its layer's heads, has the norm of the values that act as it does,
     $b \sqrt{N H}\, 1$.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> V = jnp.stack([jnp.eye(2), 2 * jnp.eye(2)])
-        >>> head_magnitudes(Weights(jnp.eye(2), (V,), jnp.ones(2))).tolist()
-        [0.5, 1.0]
     """
     norms = []
     for V, b in zip(
@@ -322,10 +285,6 @@ def rank_correlation(
     Heads without a drop, the only ones of their layer, do not enter.  NaN for fewer
     than three heads, for scores that are not known, and where all scores or all drops
     are the same.
-
-    Example:
-        >>> rank_correlation([0.1, 0.2, 1.0], [0.0, 0.05, 0.04])
-        0.5
     """
     scores, drops = np.asarray(scores, float), np.asarray(drops, float)
     finite = np.isfinite(drops)

@@ -188,12 +188,7 @@ def _limit(variances, heads: tuple[int, ...], outputs: int, skip: Skip):
 
 
 def action(problem: Posed, U: Sequence[Array], U_a: Numbers) -> Float[Array, ""]:
-    """S of any positive definite order parameters, not only of a saddle point.
-
-    Args:
-        U: order parameters (U_1, ..., U_L).
-        U_a: order parameter of the readout.
-    """
+    """S of any positive definite order parameters, not only of a saddle point."""
     parts = entropies(
         U, U_a, problem.heads, problem.widths, problem.variances, problem.skip
     )

@@ -109,21 +109,6 @@ def corrections(problem: Posed, solution: Solution) -> Corrected:
 
     Args:
         solution: of this problem, with kernels in any form.
-
-    Raises:
-        ValueError: a solution that has not converged or is of another problem, a
-            width below the size of its U_l, where the exact law has no density, or
-            more memory than `memory_limit`.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> from statmech_attn.bpkr import Problem
-        >>> xi, Y = jnp.ones((1, 1, 1)), jnp.zeros(1)
-        >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=1e9)
-        >>> better = problem.corrections(problem.solve())
-        >>> round(float(better.U[0][0, 0]), 6)  # no information: the prior mean
-        1.0
     """
     _require_density(problem, solution)
     U, U_a, U_std, U_a_std, log_evidence, shift, modes = _corrected(

@@ -57,29 +57,7 @@ def multi_start(
     tolerance: Positive = 1e-5,
     solver: NewtonSolver | None = None,
 ) -> Minima:
-    """All minima that the GP limit and random points around it lead to.
-
-    Args:
-        key: random key of JAX.
-        starts: number of random starts; the GP limit is one more.
-        spread: standard deviation of the changes, in relative units of the factors.
-        tolerance: minima are the same if no entry of U_1 differs by more than this
-            part of the largest entry.
-        solver: numerical choices of Newton's method.
-
-    Raises:
-        ValueError: starts < 1; spread or tolerance not > 0.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> from statmech_attn.bpkr import Problem
-        >>> problem = Problem(
-        ...     jnp.ones((1, 1, 1)), jnp.ones(1), heads=(1,), width=10,
-        ...     temperature=0.1)
-        >>> problem.multi_start(jax.random.key(0), starts=3).counts
-        [4]
-    """
+    """All minima that the GP limit and random points around it lead to."""
     if starts < 1 or not spread > 0 or not tolerance > 0:
         raise ValueError(
             "starts must be >= 1, spread and tolerance > 0; "

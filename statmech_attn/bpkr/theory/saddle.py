@@ -201,26 +201,7 @@ def sweep(
     temperatures: Sequence[float],
     solver: NewtonSolver | None = None,
 ) -> list[list[Solution]]:
-    """Solutions on a grid, each found from that at the next higher temperature.
-
-    Args:
-        widths, temperatures: any order; entries as in `Problem`.
-        solver: numerical choices of Newton's method.
-
-    Returns:
-        A row of solutions, one for each temperature, for every width.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> from statmech_attn.bpkr import Problem
-        >>> problem = Problem(
-        ...     jnp.ones((1, 1, 1)), jnp.ones(1), heads=(1,), width=10,
-        ...     temperature=0.1)
-        >>> rows = problem.sweep(widths=[10, 20], temperatures=[0.1, 0.2, 0.3])
-        >>> jnp.array([[s.U_a for s in row] for row in rows]).shape
-        (2, 3)
-    """
+    """Solutions on a grid, each found from that at the next higher temperature."""
     if not len(widths) or not len(temperatures):
         raise ValueError(
             "sweep: need at least one width and one temperature; "

@@ -59,7 +59,6 @@ class EntropyProduction(eqx.Module):
             of poclopez-pe2, and too large by 1.3 at beta = 2.
         blocks: averages over each block.
         steps: tokens of the window.
-        tokens: of every token, where they were asked for.
     """
 
     mean: Float[Array, "*batch"]
@@ -67,7 +66,6 @@ class EntropyProduction(eqx.Module):
     stderr: Float[Array, "*batch"]
     blocks: Float[Array, "blocks *batch"]
     steps: Int[Array, ""]
-    tokens: Float[Array, "steps *batch"] | None = None
 
     _shown = (
         Variable(
@@ -102,7 +100,6 @@ def entropy_production(
     steps: Count,
     transient: WholeNumber = 0,
     blocks: lyapunov.Blocks = lyapunov.BLOCKS,
-    per_token: bool = False,
 ) -> EntropyProduction:
     """Rate of entropy production per spin along the orbit of the mean-field map.
 
@@ -116,7 +113,6 @@ def entropy_production(
             goes C tokens further, since a token is read backwards from those after it.
         transient: tokens before the window, beside the C that fill attention.
         blocks: number of blocks for the error, a multiple of 4.
-        per_token: whether to keep the rate of every token.
 
     Returns:
         `EntropyProduction`: average, weighted average, error, in nats per token and
@@ -140,11 +136,8 @@ def entropy_production(
     state = advance(net, params, state, transient + net.context)
     averages, weighted = block_averages(net, params, state, per_block, blocks)
     mean, stderr = lyapunov.mean_of_blocks(averages, weighted)
-    total = per_block * blocks
-    tokens = rates(net, params, state, total) if per_token else None
-    return EntropyProduction(
-        mean, weighted, stderr, averages, jnp.asarray(total), tokens
-    )
+    total = jnp.asarray(per_block * blocks)
+    return EntropyProduction(mean, weighted, stderr, averages, total)
 
 
 class ReversalWindow(NamedTuple):

@@ -14,23 +14,12 @@ A list of points has `index` in the place of beta, with the parameters along it.
 Row 0 of time is the first generated token and the attention after it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
-import xarray as xr
-
-from statmech_attn.dmft import (
-    ENTROPY_UNIT,
-    OBSERVABLE_LABELS,
-    OBSERVABLES,
-    PRODUCTION,
-    TIME,
-)
+from statmech_attn.dmft import ENTROPY_UNIT, OBSERVABLE_LABELS, PRODUCTION, TIME
 from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.finite_networks.run_blocks import AVERAGES
-from statmech_attn.montecarlo.finite_networks.simulation import Simulation
-from statmech_attn.options import Numbers
 
 
 STEPWISE = ("n_spins", "beta", "time", "pattern")
@@ -118,81 +107,3 @@ VARIABLES = Variables(
     Variable("run", "run", "stored run", "1", "r"),
     Variable("all_runs", "all_runs", "run", "1", "r"),
 )
-
-
-def monte_carlo_dataset(
-    simulations: Sequence[Simulation],
-    beta: Numbers,
-    *,
-    attrs: Mapping[str, object] | None = None,
-    averages: bool = True,
-) -> xr.Dataset:
-    """Simulations of increasing N, each of batch shape (beta,), as a dataset."""
-    beta = np.atleast_1d(np.asarray(beta, float))
-    _check(simulations, beta)
-    first = simulations[0]
-    steps, n_patterns = first.mean.A.shape[:2]
-    coords = {
-        "n_spins": ("n_spins", np.array([s.n_spins for s in simulations], np.int64)),
-        "beta": ("beta", beta),
-        "time": ("time", np.arange(steps)),
-        "pattern": ("pattern", np.arange(1, n_patterns + 1)),
-        "run": ("run", np.arange(first.sample.A.shape[-1])),
-        "all_runs": ("all_runs", np.arange(first.runs)),
-    }
-    variables = {}
-    for name in OBSERVABLES:
-        variables |= _stepwise(simulations, name)
-    for name, values in first.averages._asdict().items() if averages else ():
-        if values is not None:
-            variables[stationary(name)] = _per_run(simulations, name)
-    dataset = xr.Dataset(variables, coords)
-    for name in dataset.variables:
-        dataset[name].attrs |= VARIABLES.attributes(str(name))
-    dataset.attrs = {
-        "kind": "monte-carlo",
-        "method": first.method,
-        "runs": first.runs,
-        "transient": first.transient,
-    } | dict(attrs or {})
-    return dataset
-
-
-def _check(simulations, beta) -> None:
-    if not simulations:
-        raise ValueError("simulations: at least one is needed.")
-    if beta.ndim != 1:
-        raise ValueError(f"beta must be a list of values; got shape {beta.shape}.")
-    sizes = [s.n_spins for s in simulations]
-    if sizes != sorted(set(sizes)):
-        raise ValueError(f"simulations must come in increasing n_spins; got {sizes}.")
-    produced = lambda s: s.averages.entropy_production is None
-    shape = lambda s: (s.sample.A.shape, s.runs, s.transient, s.method, produced(s))
-    if len({shape(s) for s in simulations}) > 1:
-        raise ValueError(
-            "simulations of one dataset need the same runs, steps, transient, stored "
-            "runs, method and time averages."
-        )
-    if simulations[0].mean.A.shape[2:] != beta.shape:
-        raise ValueError(
-            f"simulations have batch shape {simulations[0].mean.A.shape[2:]}; "
-            f"beta has {beta.shape}."
-        )
-
-
-def _stepwise(simulations, name):
-    """Mean, error, spread and stored runs of one observable."""
-    pick = lambda part: [
-        np.asarray(getattr(getattr(s, part), name)) for s in simulations
-    ]
-    moved = lambda arrays: np.stack([np.moveaxis(x, 2, 0) for x in arrays])
-    sample = np.stack([np.moveaxis(x, (2, 3), (0, 1)) for x in pick("sample")])
-    rows = {f"{name}{ending}": moved(pick(ending[1:])) for ending in ROWS}
-    return {key: (STEPWISE, x) for key, x in rows.items()} | {name: (STORED, sample)}
-
-
-def _per_run(simulations, name):
-    """Time averages of every run."""
-    arrays = [np.asarray(getattr(s.averages, name)) for s in simulations]
-    data = np.stack([np.moveaxis(x, (-2, -1), (0, 1)) for x in arrays])
-    return PER_RUN[: data.ndim], data

@@ -158,7 +158,6 @@ def simulate(
     transient: WholeNumber = 0,
     stored: WholeNumber = 1,
     points: WholeNumbers | None = None,
-    batch_runs: Count | None = None,
     entropy_production: bool = False,
 ) -> Simulation:
     """Simulate networks of N spins, all from one initial condition.
@@ -178,8 +177,6 @@ def simulate(
         stored: how many runs keep their whole trajectory.
         points: numbers of the parameter points in the whole study, shaped like the
             batch; 0, 1, ... when omitted.
-        batch_runs: runs of a block, of which moments are taken at once; a number that
-            depends on `runs`, and on N at the level of spins, when omitted.
         entropy_production: whether its rate is averaged as well
             (docs/theory/irreversibility.md, 5), over the tokens transient, ...,
             steps - C - 1: a token is read backwards from the C after it.
@@ -219,8 +216,6 @@ def simulate(
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
     points_of = _Points(*_flat(params, state, batch), point_keys(key, points, batch))
     cut = layout(runs, method, n_spins)
-    if batch_runs is not None:
-        cut = BlockLayout(runs, min(max(batch_runs, 1), runs))
     blocks = len(points_of.keys[0]) * cut.blocks
     simulator = Simulator(
         net,

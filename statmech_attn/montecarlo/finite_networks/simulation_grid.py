@@ -20,24 +20,22 @@ from statmech_attn.dynamics import diagrams, take
 from statmech_attn.montecarlo.finite_networks.collapsed import class_counts
 from statmech_attn.montecarlo.finite_networks.dataset import (
     BETA,
-    monte_carlo_dataset,
     PER_RUN,
     stationary,
+    STEPWISE,
+    STORED,
     VARIABLES,
 )
 from statmech_attn.montecarlo.finite_networks.run_blocks import (
     layout,
     Method,
     Moments,
-    observations,
     rows_per_call,
     Simulator,
 )
 from statmech_attn.montecarlo.finite_networks.simulation import (
     check_simulation,
     point_keys,
-    Simulation,
-    TimeAverages,
 )
 from statmech_attn.scan import (
     Arrays,
@@ -50,6 +48,7 @@ from statmech_attn.scan import (
     Results,
     Tick,
 )
+from statmech_attn.statistics import not_below_rounding
 from statmech_attn.storage import Column
 
 
@@ -243,41 +242,40 @@ class Simulations(Computation, OneRound):
         return Pilot(seconds, memory, stored, without, fixed=fixed)
 
     def assemble(self, results: Results) -> Assembled:
-        moments = self._merged(results)
-        mean, spread, stored = moments.mean, moments.spread, self._stored(results)
-        none = np.empty((self.net.n_patterns, len(self.beta), 0))
-        simulations = []
-        for i, n_spins in enumerate(self.sizes):
-            rows = slice(i * len(self.beta), (i + 1) * len(self.beta))
-            over_points = lambda x, rows=rows: observations(x[rows], self.beta.shape)
-            simulations.append(
-                Simulation(
-                    over_points(mean),
-                    over_points(spread),
-                    over_points(stored),
-                    TimeAverages(none, none, none, none),
-                    n_spins,
-                    self.runs,
-                    self.transient,
-                    self.method,
-                )
-            )
-        dataset = monte_carlo_dataset(
-            simulations,
-            self.beta,
-            averages=False,
-            attrs=dmft.network_attributes(self.net) | {"start": "given", **self.about},
-        )
+        moments, stored = self._merged(results), self._stored(results)
+        shape = len(self.sizes), len(self.beta)
+        error = moments.spread / np.sqrt(self.runs)
+        error = not_below_rounding(error, moments.mean, self.runs)
+        parts = {"_mean": moments.mean, "_stderr": error, "_spread": moments.spread}
+        variables = {}
+        for i, name in enumerate(dmft.OBSERVABLES):
+            placed = lambda x, i=i: x.reshape(*shape, *x.shape[1:])[..., i, :]
+            for ending, values in parts.items():
+                variables[name + ending] = self._dims(STEPWISE), placed(values)
+            variables[name] = self._dims(STORED), placed(stored)
+        coordinates = {
+            "n_spins": np.array(self.sizes, np.int64),
+            self._axes.names[0]: self.beta,
+            "time": np.arange(self.steps),
+            "pattern": np.arange(1, self.net.n_patterns + 1),
+            "run": np.arange(self.stored),
+            "all_runs": np.arange(self.runs),
+        }
+        dataset = VARIABLES.labelled(variables, coordinates)
+        dataset.attrs = {
+            "kind": "monte-carlo",
+            "method": self.method,
+            "runs": self.runs,
+            "transient": self.transient,
+            **dmft.network_attributes(self.net),
+            "start": "given",
+            **self.about,
+        }
         failure = self._failure(results)
         if failure.any():
-            rows = ("n_spins", "beta"), failure, FAILURE.attributes()
+            rows = self._dims(STEPWISE[:2]), failure, FAILURE.attributes()
             dataset = dataset.assign(failure=rows)
             dataset.attrs["failure_reasons"] = results.reasons()
-        along = self._axes.names[0]
-        if along != BETA:
-            index = along, self.beta, diagrams.INDEX.attributes()
-            dataset = dataset.drop_vars(BETA).rename_dims({BETA: along})
-            dataset = dataset.assign_coords({along: index})
         others = {
             name: (*value, dmft.PARAMETERS.attributes(name))
             for name, value in self._axes.others().items()
@@ -366,12 +364,16 @@ class Simulations(Computation, OneRound):
         rows = [x.reshape(self._places, -1) for x in parts if x.size]
         return np.concatenate(rows, axis=1).max(1).reshape(-1, len(self.beta))
 
+    def _dims(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Dimensions, with those of a list of points in the place of beta."""
+        return tuple(self._axes.names[0] if n == BETA else n for n in names)
+
     def _column(self, results: Results, name: str) -> Column:
         """Time averages of all runs, one after the other."""
         shape = (len(self.sizes), len(self.beta), self._layout.runs)
         like = results.like(name)
         return Column(
-            (PER_RUN[0], self._axes.names[0], *PER_RUN[2 : len(shape) + like.ndim - 2]),
+            self._dims(PER_RUN[: len(shape) + like.ndim - 2]),
             (*shape, *like.shape[2:]),
             like.dtype,
             VARIABLES.attributes(stationary(name)),

@@ -77,28 +77,7 @@ class Sampled(NamedTuple):
 
 
 class Posteriors(TaskPoints):
-    """A posterior at every width and temperature, each with a key of its own.
-
-    Args:
-        key: random key of JAX.
-        task, grid, variances: as in `bpkr.SaddlePoints`.
-        sampling: method, and numbers of draws.
-        stored: draws of the order parameters that are stored for each chain.
-
-    Raises:
-        ValueError: numpyro is not installed, or a width that has no such posterior.
-
-    Example:
-        >>> import jax
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> xi = jax.random.normal(jax.random.key(0), (30, 3, 1))
-        >>> train, test = zip(*[(x[:20], x[20:]) for x in (xi, xi[:, 0, 0])])
-        >>> points = Posteriors(
-        ...     jax.random.key(1), bpkr.LearningTask(*train, *test, (1,)),
-        ...     bpkr.Grid([9, 30], [0.1, 1.0]), sampling=Sampling(draws=100))
-        >>> points.shape
-        (2, 2)
-    """
+    """A posterior at every width and temperature, each with a key of its own."""
 
     title = "sampling"
     variables = VARIABLES

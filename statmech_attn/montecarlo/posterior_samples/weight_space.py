@@ -202,27 +202,7 @@ class WeightPosterior(eqx.Module):
 def posterior(
     problem: Problem, *, reduced: bool = True, activation: str | None = None
 ) -> WeightPosterior:
-    """The posterior of all weights of a learning problem.
-
-    Args:
-        problem: the learning problem.
-        reduced: V_0 on what the training inputs span, in their principal axes; without
-            it all of V_0, as it acts on the inputs, which leaves no free directions.
-        activation: "relu" or "erf" for a nonlinear block that every path passes after
-            its attention; the problem is that of the linear network.
-
-    Raises:
-        ValueError: widths that are not whole, temperature <= 0, more weights than
-            `MOST_WEIGHTS`, kernels in place of inputs, another activation.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> xi, Y = jnp.ones((1, 1, 4)), jnp.ones(1)
-        >>> problem = Problem(xi, Y, heads=(2, 2), width=3, temperature=0.1)
-        >>> posterior(problem).dimension
-        42
-    """
+    """The posterior of all weights of a learning problem."""
     problem.check_finite_width("weight space")
     if isinstance(problem.xi, bpkr.Kernels):
         raise ValueError(

@@ -6,7 +6,6 @@ Which of both formats a file has is seen from its content.
 """
 
 import difflib
-import itertools
 import lzma
 import math
 import re
@@ -25,7 +24,6 @@ from jaxtyping import Bool, Float, Int
 
 from statmech_attn import storage
 from statmech_attn.batches import available_memory
-from statmech_attn.bpkr.attention import attention_weights
 from statmech_attn.inputs import require_regular
 
 
@@ -43,17 +41,14 @@ _NO_HEADER = (  # of Python's parser
     ValueError,
     tokenize.TokenError,
 )
-_KINDS = {  # of types that are no real numbers: what they are, and what makes numbers
-    "O": (
-        "Python objects",
-        "; numpy.asarray({0}.tolist(), float) makes numbers of lists of one length",
-    ),
-    "S": ("texts", ""),
-    "U": ("texts", ""),
-    "c": ("complex numbers", "; {0}.real has the real parts"),
-    "V": ("records", ""),
-    "M": ("dates", ""),
-    "m": ("times", ""),
+_KINDS = {  # of types that are no real numbers
+    "O": "Python objects",
+    "S": "texts",
+    "U": "texts",
+    "c": "complex numbers",
+    "V": "records",
+    "M": "dates",
+    "m": "times",
 }
 _PLACES = re.compile(  # names of arrays that are read
     r"heads|head_names|linear_blocks|a|(V|heads)_\d+|"
@@ -96,9 +91,7 @@ class ArrayFile(NamedTuple):
     def shape(self, name: str) -> tuple[int, ...]:
         """Shape of an array."""
         if name not in self.stored:
-            raise ValueError(
-                f"no array {name}{_near(name, self.stored)}; there are {self.names()}."
-            )
+            raise ValueError(f"no array {name}; there are {self.names()}.")
         return self.stored[name].shape
 
     def names(self) -> str:
@@ -140,7 +133,7 @@ class ArrayFile(NamedTuple):
         comma = "," if len(axes) == 1 else ""
         raise ValueError(
             f"{name} must have shape ({', '.join(axes)}{comma}){words}; got {shape}"
-            f"{_remedy(name, shape, axes, sizes)}."
+            f"{', without entries' * (0 in shape)}."
         )
 
     def numbers(
@@ -184,11 +177,8 @@ class ArrayFile(NamedTuple):
         self.shape(name)
         dtype = self.stored[name].dtype
         if dtype.kind not in "SU":
-            what, _ = _KINDS.get(dtype.kind, (str(dtype), ""))
-            raise ValueError(
-                f"{name} must be an array of texts; got {what}; "
-                f"numpy.asarray({name}, str) makes texts."
-            )
+            what = _KINDS.get(dtype.kind, str(dtype))
+            raise ValueError(f"{name} must be an array of texts; got {what}.")
         texts = np.ravel(self.read(name, None)).tolist()
         try:
             return [t.decode() if isinstance(t, bytes) else str(t) for t in texts]
@@ -199,11 +189,8 @@ class ArrayFile(NamedTuple):
         """Shape of an array of real numbers; `ValueError` where it holds others."""
         shape, dtype = self.shape(name), self.stored[name].dtype
         if dtype.kind not in "biuf":
-            what, advice = _KINDS.get(dtype.kind, (str(dtype), ""))
-            raise ValueError(
-                f"{name} must be an array of real numbers; got {what}"
-                f"{advice.format(name)}."
-            )
+            what = _KINDS.get(dtype.kind, str(dtype))
+            raise ValueError(f"{name} must be an array of real numbers; got {what}.")
         return shape
 
 
@@ -324,14 +311,6 @@ def _require_memory(name: str, stored: Stored, shape: Sequence[int]) -> None:
         )
 
 
-def _near(name: str, names: Mapping[str, Any]) -> str:
-    """What an array of another name may be meant for; none that has a place itself."""
-    free = [other for other in names if not _PLACES.fullmatch(other)]
-    near = [other for other in free if other.lower() == name.lower()]
-    near += difflib.get_close_matches(name, free, 1, 0.8)
-    return f" (rename {near[0]}?)" if near else ""
-
-
 def _meant(name: str) -> tuple[str, str]:
     """The array that another name may mean, and what to do; empty if there is none."""
     parts = _PARTS.fullmatch(name)
@@ -356,25 +335,3 @@ def _fits(shape: Sequence[int], axes: Sequence[str], sizes: Sizes) -> bool:
     return len(shape) == len(axes) and all(
         lengths.setdefault(axis, length) == length for axis, length in zip(axes, shape)
     )
-
-
-def _remedy(
-    name: str, shape: tuple[int, ...], axes: Sequence[str], sizes: Sizes
-) -> str:
-    """Words for the one change of axes after which a shape is as wanted, if any."""
-    if 0 in shape:
-        return ", without entries"
-    if len(set(axes)) == len(axes) and not sizes.keys() & set(axes):
-        return ""
-    if _fits((1, *shape), axes, sizes):
-        averaged = (
-            f"; {attention_weights.AVERAGED}" if name.startswith("attention") else ""
-        )
-        return f"; {name}[None] has it{averaged}"
-    swaps = []
-    for i, j in itertools.combinations(range(len(shape)), 2):
-        swapped = list(shape)
-        swapped[i], swapped[j] = shape[j], shape[i]
-        if _fits(swapped, axes, sizes):
-            swaps.append(f"; numpy.swapaxes({name}, {i}, {j}) has it")
-    return swaps[0] if len(swaps) == 1 else ""

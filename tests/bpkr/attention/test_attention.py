@@ -106,12 +106,6 @@ def test_order_parameters_of_wide_prior_weights_are_the_gp_limit():
             ),
             "readout must be",
         ),
-        (
-            lambda: bpkr.draw_weights(
-                jax.random.key(0), n_inputs=2, heads=(2,), width=0
-            ),
-            "width",
-        ),
     ),
 )
 def test_bad_input_is_refused_in_one_line(call, message):

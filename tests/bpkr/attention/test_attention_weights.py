@@ -89,8 +89,6 @@ def test_queries_on_rows_and_what_padding_reads(random):
 UNIFORM = np.full((1, 2, 3, 3), 1 / 3)
 ONE_NAN = UNIFORM[0].copy()
 ONE_NAN[1, 0, 2] = np.nan
-REAL = np.array([[True] * 3, [True, True, False]])
-PADDED = np.stack([UNIFORM[0, 0], [[0.7, 0.3, 0], [0.2, 0.8, 0], [np.nan] * 3]])[None]
 CAUSAL = np.tril(np.ones((3, 3))) / np.arange(1, 4)[:, None] * np.ones((1, 2, 1, 1))
 
 
@@ -117,22 +115,12 @@ def test_weights_of_16_bits_are_divided_by_their_sum_and_it_is_said(random, quer
     "call, message",
     (
         (lambda: bpkr.attention_arrays([]), "at least one layer"),
-        (lambda: bpkr.attention_arrays([None]), "at least one layer"),
-        (lambda: bpkr.attention_arrays([UNIFORM[0]]), r"layer 1 .* \(H, P, T, T\)"),
         (lambda: bpkr.attention_arrays([UNIFORM, UNIFORM[:, :1]]), "layer 2 .* one P"),
         (lambda: bpkr.attention_arrays([CAUSAL]), 'pass queries="rows"'),
         (lambda: bpkr.attention_arrays([UNIFORM], queries="row"), '"columns" or "row'),
         (
             lambda: bpkr.attention_arrays([2 * UNIFORM]),
             "add up to 2 instead of 1; say with real= which tokens are padding",
-        ),
-        (
-            lambda: bpkr.attention_arrays([UNIFORM - 1]),
-            "add up to -2 instead of 1; some are negative, as scores are before the so",
-        ),
-        (
-            lambda: bpkr.attention_arrays([np.where(UNIFORM > 0, -np.inf, 0)]),
-            "not finite; some are negative, as scores are before the softmax",
         ),
         (
             lambda: bpkr.attention_arrays([np.stack([UNIFORM[0], ONE_NAN])]),
@@ -142,25 +130,7 @@ def test_weights_of_16_bits_are_divided_by_their_sum_and_it_is_said(random, quer
             lambda: bpkr.attention_arrays([UNIFORM, UNIFORM[0]]),
             r"layer 2 .* got \(2, 3, 3\); the mean .* average_attn_weights=False",
         ),
-        (
-            lambda: bpkr.attention_arrays([PADDED], real=REAL),
-            'pass queries="rows"',
-        ),
-        (
-            lambda: bpkr.attention_arrays(
-                [PADDED.swapaxes(2, 3)], queries="rows", real=REAL
-            ),
-            'pass queries="columns"',
-        ),
         (lambda: bpkr.attention_arrays([1.006 * UNIFORM]), "add up to 1.006 instead"),
-        (
-            lambda: bpkr.attention_arrays([UNIFORM], real=np.ones((2, 4), bool)),
-            r"\(P, T\) = \(2, 3\)",
-        ),
-        (
-            lambda: bpkr.attention_arrays([UNIFORM], real=np.zeros((2, 3), bool)),
-            "example 0 has no token",
-        ),
         (
             lambda: bpkr.attention_arrays(
                 [UNIFORM], real=np.array([[True] * 3, [True, True, False]])

@@ -101,22 +101,6 @@ def test_one_program_solves_for_every_number_of_examples():
 
 
 @pytest.mark.slow
-def test_the_error_peaks_where_the_kernel_stops_being_invertible():
-    """At P = |Pi| N_0 = 8 examples, as T goes to 0; not at a high temperature."""
-    curve = lambda T: bpkr.learning_curve(
-        jax.random.key(0),
-        posed(200, temperature=T),
-        *task(200, seed=1),
-        examples=[3, 8, 25],
-        training_sets=8,
-    ).error.transpose("estimate", "examples")
-    for below, peak, above in curve(1e-4).values:
-        assert peak > 3 * max(below, above)
-    for below, peak, above in curve(3.0).values:
-        assert below > peak > above
-
-
-@pytest.mark.slow
 def test_the_exact_law_stands_beside_the_theory():
     """Both of 6 examples at N = 12; errors are squares of f and agree to 1/N."""
     curve = bpkr.learning_curve(

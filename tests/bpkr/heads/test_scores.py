@@ -159,14 +159,6 @@ def test_saddle_points_of_large_problems_are_all_sought_alike(problem, monkeypat
     assert tolerances == [1e-2] * (1 + 2)
 
 
-def two_layers(seed):
-    """Labels that one of four paths sees, in part."""
-    key, noise = jax.random.split(jax.random.key(seed))
-    xi = rng.normal(key, (60, 8, 4)).at[:, :, 0].multiply(0.3)
-    Y = jnp.sign(xi[:, 0, 3] + 0.5 * rng.normal(noise, (60,)))
-    return bpkr.Problem(xi, Y, heads=(2, 2), width=8, temperature=0.1)
-
-
 def interpolated(seed):
     """Fewer examples than features, at a low temperature."""
     key, noise = jax.random.split(jax.random.key(seed))
@@ -255,21 +247,6 @@ def test_without_a_saddle_point_the_temperature_that_works_is_named():
         bpkr.score(posed, jax.random.key(0), resamples=0)
     (named,) = re.findall("; T = ([^ ]*) works", str(error.value))
     bpkr.score(posed.at(temperature=float(named)), jax.random.key(0), resamples=0)
-
-
-@pytest.mark.slow
-def test_scores_without_newton_steps_are_those_with_them():
-    """A gradient of 0.01 moves an unknown by 0.005, and a score by twice that."""
-    problem = two_layers(3)
-    options = {"heads": (2, 2), "width": 8, "temperature": 0.1}
-    limited = bpkr.Problem(problem.xi, problem.Y, memory_limit=100_000, **options)
-    assert saddle.without_hessian(limited)
-    coarse, close = (
-        bpkr.score(posed, jax.random.key(0), resamples=0)
-        for posed in (limited, problem)
-    )
-    assert 1e-9 < coarse.solution.gradient_norm <= 1e-2
-    np.testing.assert_allclose(coarse.score, close.score, atol=1e-2)
 
 
 def test_the_largest_number_of_paths_is_where_memory_ends():

@@ -168,61 +168,6 @@ def test_each_answer_is_that_of_all_examples():
     assert np.isclose((one.overlap() ** 2).sum(), 1, rtol=1e-12)
 
 
-def prior_draws(g, heads, outputs, width, draws):
-    """U_1 of the prior as Wishart matrices, one layer after the other."""
-    U = np.eye(outputs)[None]
-    for H in (1, *heads[::-1]):
-        root = np.linalg.cholesky(np.kron(np.eye(H), U))
-        z = root @ g.standard_normal((draws, len(root[0]), width))
-        U = z @ z.transpose(0, 2, 1) / width
-    return U
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_draws_are_those_of_all_examples_weighted_in_numpy():
-    """Draws of the prior, weighted by the density of all n labels, know no rows.
-
-    Evidence, order parameters and f of `posterior`, in units of both errors; 4.5 of
-    them for some thirty numbers.
-    """
-    heads, width, T, draws = (2,), 12, 0.5, 40_000
-    g = np.random.default_rng(2)
-    xi, test = g.standard_normal((12, 2, 2)), jnp.asarray(g.standard_normal((3, 2, 2)))
-    Y = g.standard_normal((12, 2))
-    problem = bpkr.Problem(xi, Y, heads=heads, width=width, temperature=T)
-    assert problem.rows.shape[0] == 4
-    U = prior_draws(g, heads, 2, width, draws)
-
-    def kernel(x, z):
-        by_path = U.reshape(-1, 2, 2, 2, 2) / 4  # path, output; N_0 |Pi|
-        K = np.einsum("pia,sakbl,qib->spkql", x, by_path, z, optimize=True)
-        return K.reshape(draws, len(x) * 2, -1)
-
-    B, k = kernel(xi, xi) + T * np.eye(Y.size), kernel(test, xi)
-    alpha = np.linalg.solve(B, np.broadcast_to(Y.ravel(), (draws, Y.size))[..., None])
-    log = -(np.linalg.slogdet(B)[1] + Y.ravel() @ alpha[..., 0].T) / 2
-    log -= Y.size * np.log(2 * np.pi) / 2
-    weight = np.exp(log - log.max())
-    log_evidence = np.log(weight.mean()) + log.max()
-    log_error = weight.std() / weight.mean() / draws**0.5
-    weight /= weight.sum()
-
-    def weighted(x):
-        mean = np.einsum("s,s...->...", weight, x)
-        return mean, np.einsum("s,s...->...", weight**2, (x - mean) ** 2) ** 0.5
-
-    drawn = problem.posterior(jax.random.key(4), draws=1000)
-    f, bridged = drawn.predict(test), bpkr.evidence(jax.random.key(5), drawn)
-    numbers = [
-        (drawn.summary[0].mean, drawn.summary[0].stderr, *weighted(U)),
-        (f.mean.ravel(), f.mean_stderr.ravel(), *weighted((k @ alpha)[..., 0])),
-        (bridged.value, bridged.stderr, log_evidence, log_error),
-    ]
-    for value, stderr, expected, error in numbers:
-        assert (abs(value - expected) < 4.5 * np.hypot(stderr, error)).all()
-
-
 def test_programs_do_not_depend_on_the_number_of_examples():
     def programs(examples):
         problem = posed(examples=examples)

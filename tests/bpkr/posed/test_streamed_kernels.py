@@ -173,25 +173,6 @@ def test_a_problem_whose_newton_step_does_not_fit_is_solved_without():
             refused.solve()
 
 
-def test_only_trials_that_are_taken_have_their_derivatives_computed():
-    """Of a parabola whose model is ten times too flat, every first trial is refused."""
-    tried, taken = [], []
-
-    def evaluated(x):
-        value, state = of_values(lambda x: (x**2).sum() / 2)(x)
-        tried.append(value)
-        return value, lambda: taken.append(value) or state()
-
-    streamed_kernels.descend(
-        evaluated,
-        lambda state, v: 10 * v,
-        jnp.array([0.1, 0.1]),
-        tolerance=1e-9,
-        max_iterations=50,
-    )
-    assert len(tried) > len(taken) and taken == sorted(taken, reverse=True)
-
-
 @pytest.mark.slow
 def test_an_example_left_out_is_predicted_by_a_kernel_in_single_precision(monkeypatch):
     """Its error is of order one, and differs by more than double precision does."""

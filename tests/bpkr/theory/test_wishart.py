@@ -56,23 +56,6 @@ def test_the_prior_of_a_diagonal_entry_is_normalised(k):
     assert np.trapezoid(density, z) == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.statistical
-@pytest.mark.slow
-@pytest.mark.parametrize("width", (3, (2, 1, 3)))
-def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
-    """Also where U is singular: weights drawn from the prior, weighted by labels."""
-    variances = (1.0, 0.5, 2.0, 1.5)
-    U = drawn_order_parameters(width, (2, 2), variances, 40_000)
-    problem = posed(data, width, 0.5, variances=variances)
-    expected, variance = weighted(U, problem)
-    found = problem.posterior(jax.random.key(2), draws=600, warmup=300)
-    mean = found.U[0].mean(axis=(0, 1))
-    error = jnp.sqrt(variance + found.U[0].var(axis=(0, 1)) / found.n_eff)
-    # Ten entries in each of two cases: 4.5 errors are exceeded once in 7000 times.
-    assert (np.abs(mean - expected) < 4.5 * error).all()
-    assert float(found.r_hat.max()) < 1.05
-
-
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_many_paths_are_sampled_in_short_trees_without_a_learned_covariance():
@@ -134,33 +117,6 @@ def test_ranks_of_networks_from_the_prior_are_uniform(data):
     statistic = ((counts - repeats / 8) ** 2).sum(axis=1) / (repeats / 8)
     # Three tests of eight bins: each below 1e-4 under the null.
     assert (stats.chi2.sf(statistic, 7) > 1e-4).all()
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_predictions_are_those_of_networks_from_the_prior(data):
-    """f on a new input: weights drawn from the prior, weighted by labels."""
-    xi, y = data
-    T = 0.5
-    problem = posed((xi[:2], y[:2]), 3, T)
-
-    def one(key):
-        weights = bpkr.draw_weights(key, n_inputs=xi.shape[1], heads=(2, 2), width=3)
-        return bpkr.forward_paths(weights, xi)
-
-    f = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(7), 100_000))
-    weight = jax.nn.softmax(-((f[:, :2] - y[:2]) ** 2).sum(axis=1) / (2 * T))
-    mean = weight @ f[:, 2]
-    squares = (f[:, 2] - mean) ** 2
-    variance = weight @ squares
-    draws = problem.posterior(jax.random.key(8), draws=800)
-    found = draws.predict(xi[2:])
-    error = np.hypot(np.sqrt(weight**2 @ squares), found.mean_stderr[0])
-    assert abs(found.mean[0] - mean) < 4.5 * error
-    spread = np.sqrt(weight**2 @ (squares - variance) ** 2)
-    error = np.hypot(spread, found.variance_stderr[0])
-    assert abs(found.variance[0] - variance) < 4.5 * error
-    assert found.means.shape == (4, 800, 1)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
-from scipy.special import gamma, gammaln, log_ndtr, pbdv
+from scipy.special import gamma, log_ndtr, pbdv
 
 from statmech_attn import dmft
 from statmech_attn.dmft.network import next_means
@@ -195,42 +195,10 @@ def test_far_from_the_point_it_is_a_gaussian_or_a_ring(kind):
     )
 
 
-def littles_network(sign):
-    """One pattern, one token: W^v = +-W^o, so that x -> +-tanh(beta x)."""
-    signs = np.array([1.0, sign, 1.0, 1.0]).reshape(4, 1, 1)
-    net = dmft.network(dmft.site_classes(signs), context=1)
-    parameters = {"beta": 0.5, "gamma": 1.0, "epsilon": 0.0}
-    problem = Problem(dmft.strobe(net, 0.0), jnp.zeros(1), parameters, "beta")
-    return problem, first_special(problem, jnp.zeros(1), 0.5, 1.5)
-
-
 @pytest.mark.parametrize("kind", ["pitchfork", "fold"])
 def test_diffusion_is_half_the_variance_that_is_given(kind):
     """The critical mode is x itself, so that D = C / 2."""
     assert law_of(kind).diffusion == pytest.approx(NOISE[1].item() / 2, rel=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("control", [-1.0, 0.0, 1.0])
-def test_littles_model_has_its_exact_law(sign, control):
-    """P(x) ~ binomial(N, k) cosh(beta x)^N for all spins at once (Peretto).
-
-    Corrections are of order N^-1/2, which two sizes remove up to 1/N.
-    """
-    law = dmft.critical_fluctuations(*littles_network(sign))
-    assert law.kind == ("pitchfork" if sign > 0 else "period_doubling")
-    assert (law.coefficient, law.diffusion) == pytest.approx((1 / 3, 1 / 2), rel=1e-9)
-    ratios = []
-    for n in (10**4, 4 * 10**4):
-        beta, k = 1 + control * law.rounding(n), np.arange(n + 1)
-        x = 2 * k / n - 1
-        log = -gammaln(k + 1) - gammaln(n - k + 1) + n * np.log(np.cosh(beta * x))
-        weight = np.exp(log - log.max())
-        exact = (weight * x**2).sum() / weight.sum()
-        ratios.append(float(law.mean_square(beta, n)) / exact)
-    assert abs(ratios[1] - 1) < 0.02
-    assert abs(2 * ratios[1] - ratios[0] - 1) < 1e-3
 
 
 def test_rates_of_escape_are_those_of_the_diffusion():
@@ -285,40 +253,6 @@ def test_amplitudes_beside_a_fold_grow_on_the_way_out(sign):
     x = np.array([[sign * 0.1, sign * 0.2]])
     assert law.amplitude(x) == pytest.approx([0.1, 0.2], rel=1e-6)
     assert law.vector @ law.adjoint == pytest.approx(1)
-
-
-def folded():
-    """One pattern, one token, and a code that pulls the other way: a spinodal."""
-    signs, code = np.ones((4, 1, 1)), -np.ones((4, 1, 1))
-    net = dmft.network(dmft.site_classes(signs, positional=-code), context=1)
-    parameters = {"beta": 3.0, "gamma": 1.0, "epsilon": 0.1}
-    problem = Problem(dmft.strobe(net, 0.1), jnp.zeros(1), parameters, "beta")
-    start = find_cycle(problem, jnp.ones(1), 3.0)
-    return problem, first_special(problem, start.x, 3.0, 1.0)
-
-
-@pytest.mark.slow
-def test_spins_leave_a_spinodal_at_the_rate():
-    """Mean first passages of the exact Markov chain; corrections fall as N^-1/3."""
-    problem, special = folded()
-    law = dmft.critical_fluctuations(problem, special)
-    assert law.kind == "fold" and law.growth < 0
-    ratios = []
-    for n in (150, 1200):
-        beta = law.value + law.rounding(n)
-        k = np.arange(n + 1)
-        x = 0.9 * (2 * k / n - 1) - 0.1
-        up = (1 + np.tanh(beta * x)) / 2
-        log = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-        log = log + np.outer(np.log(up), k) + np.outer(np.log1p(-up), n - k)
-        inside = x > -0.4
-        chance = np.exp(log)[np.ix_(inside, inside)]
-        times = np.linalg.solve(np.eye(len(chance)) - chance, np.ones(len(chance)))
-        scaled = law.escape_rate(law.value + law.rounding(10**9), 10**9)
-        ratios.append(times[-1] * float(scaled) * (10**9 / n) ** (1 / 3))
-    extrapolated = 2 * ratios[1] - ratios[0]
-    assert abs(ratios[1] - 1) < abs(ratios[0] - 1) < 0.5
-    assert abs(extrapolated - 1) < 0.05
 
 
 @cache
@@ -423,30 +357,6 @@ def test_spins_of_the_published_network_have_the_law_at_its_torus():
     amplitudes = law.amplitude(np.moveaxis(windows, 1, 0))
     z = deviations(law, amplitudes, special.value, n, bins=8)
     assert np.abs(z).max() < threshold(z.size), z
-
-
-@pytest.mark.slow
-def test_a_result_is_shown_and_stored():
-    law = dmft.critical_fluctuations(*littles_network(-1))
-    assert "period_doubling" in repr(law) and "diffusion" in law._repr_html_()
-    stored = law.to_dataset()
-    assert stored.overlap_re.dims == ("token", "pattern")
-    assert float(stored.least_spins) == law.least_spins
-    assert law.overlap == pytest.approx(1, rel=1e-9)
-
-
-@pytest.mark.slow
-def test_few_spins_and_distances_are_refused_with_the_limit():
-    _, _, problem, special = published()
-    law = dmft.critical_fluctuations(problem, special)
-    with pytest.raises(ValueError, match="from 1.79e\\+04 spins on"):
-        law.mean_square(law.value, 17_000)
-    assert law.holds(law.value, np.array([17_000, 18_000])).tolist() == [False, True]
-    law.mean_square(law.value, law.least_spins)
-    with pytest.raises(ValueError, match="multiplier"):
-        law_of("pitchfork").density(0.1, 0.2, 10**9)
-    with pytest.raises(ValueError, match="holds from"):
-        law_of("fold").escape_rate(0.0, 100)
 
 
 @pytest.mark.slow

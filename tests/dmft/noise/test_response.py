@@ -40,11 +40,6 @@ def hopfield(beta, redrawn=None, epsilon=0.0, seed=0, sign=1):
     return net, params, dmft.from_row(net, params, 0)
 
 
-def observed(shown):
-    """(steps, 5, M) of a trajectory."""
-    return np.stack([getattr(shown, name) for name in dmft.OBSERVABLES], axis=1)
-
-
 @jax.jit
 def driven(net, params, state, fields):
     """Observables of the map in fields (steps, S) on the classes, (steps, 5, M)."""
@@ -174,20 +169,6 @@ def test_an_orbit_gone_round_a_thousand_times_responds_as_gone_round_once():
     often = type(once)(*(np.tile(x, (1000,) + (1,) * (x.ndim - 1)) for x in once))
     for expected, value in zip(transfer(once, NET, GRID), transfer(often, NET, GRID)):
         np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("beta", "redrawn"), [(1.0, None), (1.1, 0.4), (1.27, None)])
-def test_the_spectrum_adds_up_to_the_stationary_variance(beta, redrawn):
-    """The mean over 2 pi n / K aliases C(K), which is below rounding here."""
-    params, start = published(beta, redrawn=redrawn)
-    frequencies = 2 * np.pi * np.arange(1792) / 1792
-    result = dmft.response(NET, params, start, frequencies=frequencies, longest=300)
-    period = int(result.period)
-    state = settled(NET, params, start)
-    band = dmft.linear_noise(NET, FILE.patterns, params, state, steps=64 * 28)
-    variance = (observed(band.std) ** 2)[-period:].mean(0)
-    np.testing.assert_allclose(result.spectrum.mean(0), variance, rtol=1e-10)
 
 
 def test_the_spectrum_adds_up_to_the_solution_of_lyapunovs_equation():
@@ -398,20 +379,6 @@ def test_an_orbit_that_still_turns_about_a_cycle_has_the_period_of_the_cycle():
     result = dmft.response(NET, params, start, **given)
     assert result.period == 4
     assert -np.log(result.multiplier) / 4 < 1e-4
-
-
-@pytest.mark.slow
-def test_without_a_clock_an_orbit_of_one_token_has_the_same_variance():
-    """The window moves on by one slot, its coordinates by age do not."""
-    params = dmft.parameters(0.9, 2.0, 0.0)
-    start = dmft.from_row(NET, params, 0)
-    grid = 2 * np.pi * np.arange(1024) / 1024
-    result = dmft.response(NET, params, start, frequencies=grid, longest=300)
-    assert result.period == 1
-    state = settled(NET, params, start)
-    band = dmft.linear_noise(NET, FILE.patterns, params, state, steps=6000)
-    variance = observed(band.std)[-1] ** 2
-    np.testing.assert_allclose(result.spectrum.mean(0), variance, rtol=1e-10)
 
 
 def test_an_orbit_that_is_nearly_settled_is_closed():

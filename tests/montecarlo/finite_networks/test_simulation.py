@@ -86,11 +86,9 @@ def test_a_run_does_not_depend_on_the_runs_and_points_beside_it(method):
     given = dict(n_spins=3000, steps=6)
     beta = np.array([0.5, 1.27, 1.4])
     many = run(method, beta, runs=50, stored=50, **given).sample
-    split = run(method, beta, runs=50, stored=50, batch_runs=7, **given).sample
     alone = run(method, beta[1:2], runs=3, stored=3, points=[1], **given).sample
     # A spin that differs would be 1 / 3000 of some number, rounding of six steps 1e-15.
     rounding = 0 if runtime.has_fused() else 1e-13
-    np.testing.assert_allclose(split.A, many.A, rtol=0, atol=rounding)
     np.testing.assert_allclose(alone.A, many.A[:, :, 1:2, :3], rtol=0, atol=rounding)
 
 
@@ -149,7 +147,6 @@ def test_statistics_are_those_of_the_trajectories():
         steps=9,
         stored=23,
         transient=4,
-        batch_runs=5,
     )
     sample = result.sample
     np.testing.assert_allclose(result.mean.m_q, sample.m_q.mean(-1), atol=1e-14)

@@ -7,7 +7,6 @@ import pytest
 from scipy import signal, stats
 
 from statmech_attn import bpkr
-from statmech_attn.batches import rng
 from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.posterior_samples.weight_sampling import (
@@ -103,26 +102,6 @@ def test_contracted_paths_give_the_function_of_the_layers():
     log_density = stats.norm.logpdf(z).sum()
     log_density += stats.norm.logpdf(Y, f, np.sqrt(0.1)).sum()
     assert float(density) == pytest.approx(log_density, rel=1e-12)
-
-
-@pytest.mark.slow
-def test_few_inputs_leave_dimensions_to_the_prior():
-    """One example: V_0 acts on the four dimensions of its four paths only."""
-    keys = jax.random.split(jax.random.key(5), 4)
-    xi = rng.normal(keys[0], (1, 9, 4))
-    posterior = posterior_of(xi, jnp.ones(1), 3)
-    assert posterior.free_directions == 5
-    assert posterior.dimension == 3 * 4 + 2 * 2 * 3 * 3 + 3
-    z = posterior.draw_prior(keys[1])
-    weights = posterior.weights(z, keys[2])
-    f = bpkr.forward_paths(weights, xi)
-    np.testing.assert_allclose(posterior.training_outputs(z), f, rtol=0, atol=1e-12)
-    xi_test = rng.normal(keys[3], (7, 9, 4))
-    f = posterior.predict(z, posterior.rotated_inputs(xi_test), keys[2])
-    expected = bpkr.forward_paths(weights, xi_test)
-    np.testing.assert_allclose(f, expected, rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match="give a key"):
-        posterior.weights(z)
 
 
 @pytest.mark.parametrize(("rows", "rank"), ((300, 12), (300, 7), (5, 5)))

@@ -123,22 +123,6 @@ def test_the_order_of_members_and_the_name_of_the_top_folder_do_not_matter(
     assert images.digest(found) == images.digest(before)
 
 
-def test_the_digest_tells_names_shapes_and_pixels_apart():
-    pixels = np.zeros((1, 2, 2, 2), np.float32)
-    changed = pixels.copy()
-    changed[0, 1, 0, 1] = 1e-3
-    found = [
-        images.digest(images.ImageClasses(*parts))
-        for parts in (
-            (("a",), pixels),
-            (("b",), pixels),
-            (("a",), changed),
-            (("a",), pixels.reshape(2, 1, 2, 2)),
-        )
-    ]
-    assert len(set(found)) == 4
-
-
 @pytest.mark.parametrize(
     "change, said",
     [
@@ -226,38 +210,6 @@ def test_drawings_are_resized_one_by_one_and_bounded(made_images, tmp_path):
         images.omniglot(tmp_path, size=8)
 
 
-def test_damaged_lzma_is_named(tmp_path):
-    (tmp_path / "omniglot").mkdir()
-    path = tmp_path / "omniglot" / SMALL1
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
-        noise = np.random.default_rng(0).integers(0, 255, (40, 40)).astype(np.uint8)
-        drawing = encoded(Image.fromarray(noise))
-        archive.writestr("b/Greek/character01/0001_01.png", drawing)
-    content = bytearray(path.read_bytes())
-    content[75:95] = bytes(20)
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match="0001_01.png: .*; fetch the zip anew"):
-        images.omniglot(tmp_path, size=8)
-
-
-def test_images_of_no_pixels_are_refused(made_images, tmp_path):
-    made_images.write_digits(tmp_path, counts=(4, 4))
-    place = tmp_path / "mnist" / "t10k-images-idx3-ubyte.gz"
-    made_images.write_idx(place, np.zeros((8, 0, 0), np.uint8))
-    with pytest.raises(ValueError, match="must be square; got \\(0, 0\\) pixels"):
-        images.elsewhere(tmp_path, "mnist")
-
-
-@pytest.mark.parametrize(
-    "shape, said", [((21, 20), "20 x 21"), ((20, 20), "20 pixels")]
-)
-def test_images_of_another_shape_are_named(made, made_images, tmp_path, shape, said):
-    other = made_images.png(np.zeros(shape, np.uint8))
-    change = only("Korean/character01/0001_02", lambda n, c: [(n, other)])
-    with pytest.raises(ValueError, match=f"0001_02.png: {said}"):
-        images.omniglot(folder_with(tmp_path, made, change=change), size=8)
-
-
 def test_zips_that_disagree_about_a_class_are_an_error(made, made_images, tmp_path):
     made_images.write_omniglot(tmp_path, side=21)
     path = tmp_path / "omniglot" / SMALL2
@@ -340,8 +292,6 @@ def test_a_part_holds_the_images_of_its_names(made):
     [
         ("lake", '"small" or "vinyals"; got \'lake\''),
         ("vinyals", "Alphabet_of_the_Magi is not .* images_background.zip"),
-        (dict(train=["Greek"], test=["Latin"]), "train, validation and test"),
-        (dict(train=["Greek"], validation="Latin", test=["Korean"]), "a sequence"),
         (dict(train=["Greek"], validation=[], test=["Korean"]), "needs the lists"),
         (
             dict(train=["Greek"], validation=["Latin"], test=["ULOG"]),
@@ -351,10 +301,6 @@ def test_a_part_holds_the_images_of_its_names(made):
         (
             dict(train=["Greek"], validation=["Klingon"], test=["Latin"]),
             "no such alphabet or class: Klingon.$",
-        ),
-        (
-            dict(train=["Greek/character77"], validation=["Latin"], test=["Korean"]),
-            "no such alphabet or class: Greek/character77.$",
         ),
         (
             dict(train=["Greek"], validation=["Latin"], test=["Greek/character02"]),
@@ -418,13 +364,10 @@ def test_plain_and_gzipped_idx_files_are_the_same(made_images, tmp_path):
     "change, said",
     [
         (lambda c: b"", "not an IDX file .* begins with nothing"),
-        (lambda c: c[:9], "not an IDX file"),
         (lambda c: b"\0\0\x0d\3" + c[4:], "not an IDX file .* 00 00 0d 03"),
-        (lambda c: b"\0\0\x08\1" + c[4:], "not an IDX file"),
         (lambda c: c[:-1], r"truncated: .* \(2, 3, 4\), 24 bytes; got 23"),
         (lambda c: c + b"\0", "too long: .*got 25"),
         (lambda c: c[:4] + b"\xff" * 12 + c[16:], "truncated"),
-        (lambda c: gzip.compress(c)[:-9], "broken gzip"),
         (lambda c: gzip.compress(c)[:12] + b"\xff" * 20, "broken gzip"),
     ],
 )

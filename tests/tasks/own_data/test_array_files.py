@@ -66,7 +66,6 @@ def one_line(path, **options):
     return said
 
 
-LAYER = "A layer is heads_1, W_K^T W_Q / sqrt(G) of every head"
 UNDERSTOOD = (
     {"x": lambda x: x.astype(np.float32)},
     {"attention_2": lambda omega: omega.astype(np.float16)},
@@ -88,100 +87,59 @@ UNDERSTOOD = (
 )
 REFUSED = (
     ({"Y": None}, "no array Y; there are Y_test, attention_2"),
-    ({"Y": None, "y": np.ones(P)}, "no array Y (rename y?); there are"),
-    ({"x_test": None}, "no array x_test; there are"),
-    ({"attention_2_test": None}, "no array attention_2_test; there are"),
-    ({"heads_1": None, "attention_2": None}, LAYER),
+    ({"Y": None, "y": np.ones(P)}, "no array Y; there are"),
     ({"heads_1": None}, "no heads_1 and no attention_1; there are"),
     ({"linear_blocks": [5]}, "no heads_3 and no attention_3"),
-    ({"linear_blocks": [2.5]}, "linear_blocks must hold whole numbers; got 2.5"),
     ({"linear_blocks": [2]}, "layer 2 is given by attention_2 and by linear_blocks"),
-    ({"heads_2": np.ones((1, N_0, N_0))}, "layer 2 is given by heads_2 and by att"),
-    ({"attention_0": np.ones(3)}, "layers are counted from 1"),
     ({"xi": np.ones((P, N_0, 4))}, "there are xi and x;"),
     # names that are near
     (
         {"atention_3": REAL},
         "there is atention_3, which is not read; rename it attentio",
     ),
-    ({"attentoin3_test": REAL}, "rename it attention_3_test, or leave it out."),
-    (
-        {"attention": REAL},
-        "there is attention, which is not read; rename it attention_",
-    ),
-    ({"Attentions_3": REAL}, "rename it attention_3, or leave it out."),
-    ({"head_3": REAL}, "rename it heads_3, or leave it out."),
     ({"length": np.full(P, T)}, "rename it lengths, or leave it out."),
     ({"v_1": REAL}, "rename it V_1, or leave it out."),
     (
         {"attention_mask": REAL},
         "there is attention_mask, which is not read; rename it r",
     ),
-    ({"attention_mask_test": REAL}, "rename it real_test, or leave it out."),
     ({"key_padding_mask": ~REAL}, "not read; real is its negation, or leave it out."),
     # labels
     ({"Y": np.arange(P)}, "of 60 classes, 0, 1, 2, 3, 4, 5, ...;"),
     ({"Y": np.arange(P) % 2}, "classes = [1, 0] in [task] makes 1 of 1 and -1 of 0."),
-    ({"Y": np.arange(P, dtype="u1") % 2}, "Y holds whole numbers as of 2 classes, 0"),
-    ({"Y": np.arange(P) % 2 > 0}, "Y holds whole numbers as of 2 classes, 0, 1"),
-    ({"Y": np.arange(P) % 2.0}, "Y holds whole numbers as of 2 classes, 0, 1"),
-    ({"Y_test": np.arange(P) % 3}, "Y_test holds whole numbers as of 3 classes"),
     ({"Y": np.eye(3)[np.arange(P) % 3]}, "Y must have one label an example, shape (P"),
     ({"Y": lambda Y: Y[None]}, "shape (1, 60); Y[0] has one label an example."),
-    ({"Y": np.full(P, "cat")}, "Y holds texts; labels are numbers"),
     ({"Y": np.float64(1)}, "Y must have shape (P,), one label an example, or (P, K)"),
-    ({"Y": np.ones(0)}, "got (0,), without entries."),
-    (
-        {"Y": changed(3, np.nan)},
-        "Y holds numbers that are not finite: 1 of 60, the fir",
-    ),
     ({"Y": np.ones(P + 1)}, "x must have shape (P, N_0, T) with P = 61 (labels Y), N"),
-    ({"Y_test": np.ones(7)}, "x_test must have shape (P, N_0, T) with P = 7 (labels Y"),
     # types and numbers
     ({"x": lambda x: x + 0j}, "x must be an array of real numbers; got complex"),
-    ({"x": lambda x: x.astype(str)}, "x must be an array of real numbers; got texts."),
-    ({"x": np.array([[1], [1, 2]], object)}, "got Python objects; numpy.asarray(x.to"),
+    ({"x": np.array([[1], [1, 2]], object)}, "got Python objects."),
     ({"x": changed((3, 0, 2), np.inf)}, "1 of 4320, the first at [3, 0, 2]."),
-    ({"heads_1": changed((0, 1, 1), np.nan)}, "heads_1 holds numbers that are not"),
     (
         {"attention_2": changed((0, 1, 2, 3), np.nan)},
         "attention_2: head 1, example 1 the weights of query 3 are n",
     ),
     # shapes
-    ({"x": np.ones((N_0, T))}, "x must have shape (P, N_0, T); got (12, 6)."),
-    ({"x": swapped(1, 2)}, "got (60, 6, 12); numpy.swapaxes(x, 1, 2) has it."),
-    ({"x_test": lambda x: x[:, :5]}, "N_0 = 12 (as in the training set)"),
+    ({"x": swapped(1, 2)}, "T = 6 (attention_2); got (60, 6, 12)."),
     ({"x_test": lambda x: x[:, :, :5]}, "T = 6 (attention_2_test); got (60, 12, 5)."),
-    ({"heads_1": lambda W: W[0]}, "got (12, 12); heads_1[None] has it."),
-    ({"heads_1": np.ones((2, N_0, 5))}, "heads_1 must have shape (H, N_0, N_0); got"),
+    (
+        {"heads_1": lambda W: W[0]},
+        "heads_1 must have shape (H, N_0, N_0); got (12, 12).",
+    ),
     ({"heads_1": np.ones((2, 5, 5))}, "N_0 = 5 (heads_1), T = 6 (attention_2); got"),
-    ({"attention_2": swapped(0, 1)}, "numpy.swapaxes(attention_2, 0, 1) has it."),
-    ({"attention_2": lambda a: a[0]}, "attention_2[None] has it; the mean over heads"),
-    ({"attention_2": lambda a: a[0]}, "average_attn_weights=False."),
-    ({"attention_2": lambda a: a[:0]}, "got (0, 60, 6, 6), without entries."),
-    ({"attention_2_test": lambda a: a[:1]}, "with H = 2 (attention_2), P = 60 (labels"),
     # weights of attention
     ({"attention_2": swapped(2, 3)}, 'the other axis of the matrix; pass queries="ro'),
     (
         {"attention_2": changed((1, 5, slice(None), 2), 0.5)},
         "attention_2: head 2, example 5 the weights of query 2 add up to 3 instead of",
     ),
-    (
-        {"attention_2": changed((0, 7, slice(None), 1), 0)},
-        "add up to 0 instead of 1; s",
-    ),
     # padding
     ({"real": REAL}, "there is real and no real_test; write both"),
     ({"real": changed(4, False)(REAL), "real_test": REAL}, "real: example 4 has no to"),
     ({"real": REAL * 2, "real_test": REAL}, "real must hold truth values, or 0 and 1"),
-    ({"real": REAL[:, :4], "real_test": REAL}, "real must have shape (P, T) with P = "),
     (
         {"lengths": np.arange(P) % 7, "lengths_test": np.full(P, T)},
         "lengths must be from 1 to T = 6; got 0 for example 0.",
-    ),
-    (
-        {"lengths": np.full(P, T), "lengths_test": np.full(P, T + 1)},
-        "lengths_test must be from 1 to T = 6; got 7 for example 0.",
     ),
     (
         dict.fromkeys(("real", "real_test"), REAL)
@@ -191,7 +149,6 @@ REFUSED = (
     # names
     ({"head_names": ["a", "b"]}, "head_names must be 4 different names, one for every"),
     ({"head_names": ["a", "b", "c", "a"]}, "got 'a' twice."),
-    ({"head_names": ["a", " ", "b", "c"]}, "got an empty one."),
     ({"head_names": [1, 2, 3, 4]}, "head_names must be an array of texts; got int64"),
     (
         {"head_names": [b"\xff", b"a", b"b", b"c"]},
@@ -229,10 +186,7 @@ def test_what_cannot_be_right_is_one_line(example, tmp_path, change, words):
     (
         ({"heads": None}, "xi needs heads, the number of heads of every layer"),
         ({"heads": [3, 2]}, "paths = 6 (by heads and skip); got (60, 12, 4)."),
-        ({"heads": [2.5, 2]}, "heads must hold whole numbers; got 2.5."),
         ({"heads": [0, 4]}, "heads must hold the number of heads of every layer, at"),
-        ({"xi_test": lambda xi: xi[:, :, :3]}, "paths = 4 (by heads and skip); got"),
-        ({"xi_test": lambda xi: xi[:, :5]}, "N_0 = 12 (as in the training set)"),
         ({"xi": lambda xi: changed((0, 0, 0), np.nan)(np.asarray(xi))}, "xi holds num"),
         ({"attention_1": np.ones(3)}, "there are xi and attention_1;"),
     ),
@@ -404,16 +358,6 @@ def test_a_header_that_is_none_names_its_array(tmp_path, header, version):
         archive.writestr("xi.npy", b"\x93NUMPY" + version + b"\0" + length + header)
     with pytest.raises(ValueError, match="xi has no header of numpy.save"):
         array_files.opened(tmp_path / "a.npz")
-
-
-def test_a_damaged_lzma_member_is_one_line(tmp_path):
-    path = tmp_path / "a.npz"
-    packed(path, **{"Y.npy": np.random.default_rng(0).normal(size=500)})
-    content = bytearray(path.read_bytes())
-    content[60:90] = bytes(30)
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match="cannot be read: Corrupt input data"):
-        array_files.opened(path).numbers("Y")
 
 
 def test_a_file_is_known_by_its_content_not_by_its_name(file, tmp_path):

@@ -106,22 +106,10 @@ REFUSED = (
     # labels and inputs
     ({"Y_test_shifted": None}, "there is attention_2_test_shifted and no Y_test_shif"),
     ({"x_test_new": np.ones((5, N_0, 4))}, "no Y_test_new; write the labels of the t"),
-    ({"real_test_new": TWO}, "there is real_test_new and no Y_test_new; write the lab"),
-    ({"attention_7_test_new": TWO}, "there is attention_7_test_new and no Y_test_new"),
     ({"x_test_shifted": None}, "no array x_test_shifted; there are"),
-    ({"attention_2_test_shifted": None}, "no array attention_2_test_shifted; there a"),
-    ({"Y_test_new": np.ones(3)}, "no array attention_2_test_new; there are"),
-    ({"Y_test": None}, "no array Y_test; there are"),
-    ({"x_test": None}, "no array x_test; there are"),
-    ({"Y_test_shifted": np.arange(20) % 3}, "Y_test_shifted holds whole numbers as of"),
-    ({"Y_test_shifted": np.ones(0)}, "Y_test_shifted must have shape (P,), one label"),
     # shapes and numbers
     ({"Y_test_shifted": np.ones(19)}, "x_test_shifted must have shape (P, N_0, T) wi"),
-    ({"x_test_shifted": np.ones((20, 5, 7))}, "N_0 = 6 (as in the training set)"),
     ({"x_test_shifted": np.ones((20, N_0, 6))}, "T = 7 (attention_2_test_shifted); g"),
-    ({"attention_2_test_shifted": np.ones((1, 20, 7, 7)) / 7}, "H = 2 (attention_2),"),
-    ({"attention_2_test_shifted": np.ones((2, 20, 7, 7))}, "attention_2_test_shifted:"),
-    ({"x_test_shifted": np.full((20, N_0, 7), np.nan)}, "x_test_shifted holds numbers"),
     # padding
     (
         {"real": np.ones((16, 4)), "real_test": np.ones((16, 4))},
@@ -131,26 +119,18 @@ REFUSED = (
         {"real_test_shifted": TWO, "lengths_test_shifted": np.full(20, 7)},
         "there are real_test_shifted and lengths_test_shifted, which both say",
     ),
-    ({"lengths_test_shifted": np.full(20, 8)}, "must be from 1 to T = 7; got 8 for e"),
     # names
     ({"Y_test_": np.ones(3)}, "'Y_test_' must end in _test_NAME, where the NAME of a"),
-    ({"Y_test_a b": np.ones(3)}, "begins with a letter or a digit; got 'a b'."),
     ({"Y_test__a": np.ones(3)}, "begins with a letter or a digit; got '_a'."),
-    ({"Y_test_\u00e9": np.ones(3)}, "letters from A to Z, digits, - and _"),
-    ({"Y_test_a\nb": np.ones(3)}, "'Y_test_a\\nb' must end in _test_NAME"),
     ({"Y_test_test": np.ones(3)}, "Y_test_test is of a test set called test, which i"),
-    ({"Y_test_Test": np.ones(3)}, "the test sets test and Test differ in capital let"),
     ({"Y_test_Shifted": np.ones(3)}, "sets Shifted and shifted differ in capital"),
 )
 
 
-@pytest.mark.parametrize("format", ("npz", "h5"))
 @pytest.mark.parametrize("change, words", REFUSED)
-def test_a_set_that_cannot_be_right_is_one_line(
-    given, write, tmp_path, change, words, format
-):
+def test_a_set_that_cannot_be_right_is_one_line(given, write, tmp_path, change, words):
     content = {key: x for key, x in (given | change).items() if x is not None}
-    path = write(tmp_path / f"mine.{format}", content)
+    path = write(tmp_path / "mine.npz", content)
     assert words in one_line(path)
 
 

@@ -84,14 +84,8 @@ def test_the_prior_of_f_has_variance_one(example, load):
 @pytest.mark.parametrize(
     "change, options, words",
     (
-        (
-            {},
-            {"heads": ["2.3"]},
-            "there is no head 2.3; the layers have 2, 2 heads, with",
-        ),
         ({"Y": np.arange(60)}, {}, "--classes makes one-hot columns"),
         ({"Y": np.arange(60) / 7}, {"classes": True}, "Y must hold the numbers of two"),
-        ({"Y": np.ones(9)}, {}, "x must have shape (P, N_0, T) with P = 9 (labels Y)"),
         ({"a": np.ones(3)}, {}, "no array V_1; there are"),
         ({"a": np.ones((1, 1, 3))}, {}, "a must have shape (N,) or (K, N)"),
         (
@@ -99,7 +93,6 @@ def test_the_prior_of_f_has_variance_one(example, load):
             {},
             "V_2 must have shape (H, N, N) with H = 2 (heads of the layer), N = 3",
         ),
-        ({"x": np.ones(4)}, {}, "x must have shape (P, N_0, T); got (4,)."),
         ({}, {"memory_limit": 2**10}, "4 attention paths with 60 examples of 12 feat"),
     ),
 )

@@ -115,12 +115,10 @@ def test_the_error_of_a_capacity_has_that_of_lags_and_of_the_rule(
             lambda: capacity(contexts=[2, 2]),
             r"context .* distinct ones; got \[2, 2\]",
         ),
-        (lambda: capacity(contexts=[0]), "context must be at least 1 token; got 0"),
         (
             lambda: capacity(contexts=[4], lags=2),
             "lags must be at least C - 1 = 3; got 2",
         ),
-        (lambda: capacity(row=1), "row must be below the number of patterns, 1; got 1"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(mistake, words):
