@@ -110,10 +110,6 @@ class Trainer:
         """About how long a block takes: it is run where that is quick.
 
         Otherwise it is told from one gradient, which takes as long as a step.
-
-        Args:
-            problem: the learning problem.
-            weights: initial weights.
         """
         start = self._start(weights)
         seconds = self.descent.block_size * _seconds(self._measure, problem, start)
@@ -127,14 +123,7 @@ class Trainer:
         store: BlockFolder | BlockMemory,
         after: Callable[[int], None] = lambda steps: None,
     ) -> Trained:
-        """Train from given weights, or from the last block in the store.
-
-        Args:
-            problem: the learning problem.
-            weights: initial weights.
-            store: keeps the state after every block.
-            after: called after each block that is stored, with its number of steps.
-        """
+        """Train from given weights, or from the last block in the store."""
         start = self._start(weights)
         blocks = self.descent.steps // self.descent.block_size
         state = follow(

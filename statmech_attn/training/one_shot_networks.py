@@ -314,14 +314,7 @@ def accuracy(transformer: Transformer, x, y) -> float:
 
 
 def network_of(dataset: xr.Dataset) -> Transformer:
-    """The network of one restart, from the variables that `named` gives it.
-
-    Args:
-        dataset: of `OneShotNetworks`, at one restart.
-
-    Example:
-        `network_of(networks.compute().isel(restart=0))`
-    """
+    """The network of one restart, from the variables that `named` gives it."""
     heads = [d for d in map(str, dataset.sizes) if d.startswith("head_")]
     read = lambda name: jnp.asarray(dataset[name].values)
     of_layers = lambda name: tuple(read(f"{name}_{l + 1}") for l in range(len(heads)))

@@ -85,11 +85,7 @@ class Corrected(eqx.Module):
 
     @checks
     def predict(self, xi_test: Inputs) -> Prediction:
-        """Mean and variance of f on new attentioned inputs, to order 1/N.
-
-        Args:
-            xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
-        """
+        """Mean and variance of f on new attentioned inputs, to order 1/N."""
         problem = self.problem
         mean, variance = _predict(
             problem.cross_inputs(xi_test),

@@ -230,15 +230,7 @@ class Draws(NamedTuple):
     def predict(
         self, xi_test: Inputs, *, memory_limit: int | None = None
     ) -> "Predictive":
-        """Posterior of f on new attentioned inputs.
-
-        Args:
-            memory_limit: bytes that the kernels may take, that of the problem when
-                omitted; besides them there are some numbers per draw and input.
-
-        Raises:
-            ValueError: inputs that do not fit the training set, or are too many.
-        """
+        """Posterior of f on new attentioned inputs."""
         problem = self.posterior.problem
         test, labels = problem.cross_inputs(xi_test), problem.Y.shape[1:]
         kernel, size = test.operator(
@@ -263,12 +255,6 @@ class Draws(NamedTuple):
 
         Given U_1 it is linear in the attentioned inputs, and so is its mean over the
         draws.
-
-        Raises:
-            ValueError: inputs that are not of the size of the training inputs.
-
-        Example:
-            `f, g = draws.means([xi, xi_elsewhere])`
         """
         problem = self.posterior.problem
         if isinstance(problem.xi, Kernels):

@@ -177,11 +177,7 @@ class ExtensivePlan(NamedTuple):
     bytes: int
 
     def sample(self, key: Key[Array, ""]) -> Overlaps:
-        """Averages over the runs of one sample of the patterns.
-
-        Args:
-            key: random key of JAX, on which the sample depends alone.
-        """
+        """Averages over the runs of one sample of the patterns."""
         return _sample(
             self.problem,
             _columns(self.problem.ensemble),

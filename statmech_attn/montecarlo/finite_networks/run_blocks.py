@@ -103,16 +103,7 @@ class Simulated(NamedTuple):
 
 
 class Simulator:
-    """Simulates blocks of runs of a network; compiled by the first call.
-
-    Args:
-        counts: spins per site class.
-        size: runs of a block.
-        rows: blocks of a call; where there are fewer, it is filled up.
-        keep: runs of each block whose trajectories are returned.
-        entropy_production: whether it is averaged, over the kept tokens that have the
-            C tokens after them.
-    """
+    """Simulates blocks of runs of a network; compiled by the first call."""
 
     def __init__(
         self,
@@ -369,14 +360,7 @@ class Moments:
         self.square = np.empty((points, *shape))
 
     def add(self, point: int, block: int, mean, square) -> None:
-        """The next block of a point; a point's blocks must come in order.
-
-        Args:
-            point: number of the point.
-            block: number of the block.
-            mean: over the runs of the block.
-            square: sum of squared deviations from the mean.
-        """
+        """The next block of a point; a point's blocks must come in order."""
         if block == 0:
             self.mean[point], self.square[point] = mean, square
             return

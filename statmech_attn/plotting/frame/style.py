@@ -45,15 +45,7 @@ BLACK, GREY, PALE = "#000000", "#8c8c8c", "#d4d4d4"
 DARK, DOTS = "#5f5f5f", "#b5b5b5"
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
-PALETTE = (
-    BLACK,
-    BLUE,
-    VERMILION,
-    GREEN,
-    PURPLE,
-    GREY,
-    ORANGE,
-)  # of estimates
+PALETTE = (BLACK, BLUE, VERMILION, GREEN, PURPLE, GREY, ORANGE)  # of estimates
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 OPEN: dict[str, Any] = {  # markers with error bars
     "ms": 3.2,

@@ -16,8 +16,7 @@ def learning(table: ArraysTask) -> LearningTask:
     """
     how = table.model_dump(exclude={"name", "file", "seed"}, exclude_none=True)
     data = arrays.load(table.file, **how)
-    choices = {VALIDATION: VALIDATION} if VALIDATION in data.sets else {}
+    choices = {x: x for x in {VALIDATION} & {*data.sets}} | {"published": arrays.FIRST}
     sizes = {"n_train": len(data.Y), "n_test": len(data.Y_test)}
     described = {"name": table.name} | how | sizes | table.inputs()
-    choices |= {"published": arrays.FIRST}
     return data._replace(description=json.dumps(described), choices=choices)

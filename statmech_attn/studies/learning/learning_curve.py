@@ -3,7 +3,6 @@
 import jax
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import LearningTask
 from statmech_attn.bpkr.grids import estimates, learning_curves
 from statmech_attn.montecarlo import posteriors
 from statmech_attn.reporting import Silent
@@ -44,7 +43,7 @@ def work(study: LearningCurveStudy) -> learning_curves.LearningCurves:
 
 
 def _sampler(
-    study: LearningCurveStudy, method: str, pool: LearningTask
+    study: LearningCurveStudy, method: str, pool: bpkr.LearningTask
 ) -> learning_curves.Sampler:
     """The mean of f over draws by a method, with the settings of the study."""
 

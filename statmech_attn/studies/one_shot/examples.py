@@ -17,7 +17,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import LearningTask
 from statmech_attn.bpkr.attention import Heads
 from statmech_attn.bpkr.grids import Attended
 from statmech_attn.studies.one_shot.trained import (
@@ -70,7 +69,7 @@ class Source(NamedTuple):
         tests = self.images.tests(key, restart, table.n_test)
         return Drawn(train, tests, self.description)
 
-    def attended(self, restart: int) -> LearningTask:
+    def attended(self, restart: int) -> bpkr.LearningTask:
         """All sets as the heads of a network attend them."""
         if restart not in usable(self.trained.results):
             raise ValueError(f"training {restart} learned nothing that can be pruned.")
@@ -83,7 +82,7 @@ def source(table: TrainedTask, trained: TrainedNetworks) -> Source:
     return Source(table, trained, image_sets.read(*drawn_from))
 
 
-def learning(table: RestartTask) -> LearningTask:
+def learning(table: RestartTask) -> bpkr.LearningTask:
     """Training and test sets as the heads of one trained network attend them."""
     trained = load_trained(table.trained)
     transformer = network(trained, table.restart, Path(table.trained).name)
@@ -112,7 +111,7 @@ def learned(trained: TrainedNetworks, name: str) -> list[int]:
     return networks
 
 
-def attended(transformer: Transformer, examples: Drawn) -> LearningTask:
+def attended(transformer: Transformer, examples: Drawn) -> bpkr.LearningTask:
     """All sets of a study as the heads of a network attend them."""
     heads = attention_heads(transformer)
     attend = lambda drawn: (attentioned(drawn.x, heads), drawn.y)
@@ -121,7 +120,7 @@ def attended(transformer: Transformer, examples: Drawn) -> LearningTask:
     for array in jax.tree.leaves((transformer.queries, transformer.keys)):
         digest.update(np.asarray(array).tobytes())
     described = examples.description | {"attention_sha256": digest.hexdigest()}
-    return LearningTask(
+    return bpkr.LearningTask(
         *attend(examples.train),
         *sets[image_sets.MAIN],
         bpkr.head_counts(heads),

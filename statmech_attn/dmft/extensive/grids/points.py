@@ -81,18 +81,7 @@ def corners(grid: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 class TimedPoints(Points):
-    """Order parameters in time over choices of parameters, of theory or spins.
-
-    Args:
-        net: condensed patterns and context.
-        ensemble: of the alpha N other patterns.
-        recall: the start, the steps after it, and what is kept.
-        parameters: a number or several by name; of a single number a file has no axis.
-
-    Raises:
-        ValueError: a value out of range, a pattern that there is not, or a start
-            without overlap.
-    """
+    """Order parameters in time over choices of parameters, of theory or spins."""
 
     def __init__(
         self,
