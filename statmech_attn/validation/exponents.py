@@ -97,35 +97,23 @@ def _of_flow(name, step, interval, reference, source, start, time, error) -> Row
     return Row(name, labels, measure, reference, source, error, unit=PER_TIME)
 
 
-def rossler_section_row() -> Row:
+def _rossler_section():
     """The exponent per return over the mean time of a return, in lanes as of a flow.
 
     The mean time has a relative error of 10^-4, far below that of the exponent.
     """
     returning = section(flow(catalogue.rossler, time=0.5, substeps=20), (1, 0.0))
     count = 1400 // LANES  # returns of 5.86 units of time: as long as the flow's row
-
-    def measure():
-        starts = jnp.array([1.0, 1.0, 0.0]) + 1e-3 * jnp.arange(LANES)[:, None]
-        orbits = jax.vmap(
-            lambda state: returns(returning, state, samples=count, transient=100)
-        )(starts)
-        spectrum = jax.vmap(
-            lambda state: lyapunov_spectrum(
-                returning, state, steps=count, blocks=BLOCKS // LANES, exponents=1
-            )
-        )(orbits.points[:, -1])
-        return sampled(per_unit_time(spectrum, float(orbits.times.mean())), 1)
-
-    return Row(
-        "Rossler, section y=0",
-        LABELS[:1],
-        measure,
-        (0.0714,),
-        SPROTT,
-        1e-4,
-        unit=PER_TIME,
-    )
+    starts = jnp.array([1.0, 1.0, 0.0]) + 1e-3 * jnp.arange(LANES)[:, None]
+    orbits = jax.vmap(
+        lambda state: returns(returning, state, samples=count, transient=100)
+    )(starts)
+    spectrum = jax.vmap(
+        lambda state: lyapunov_spectrum(
+            returning, state, steps=count, blocks=BLOCKS // LANES, exponents=1
+        )
+    )(orbits.points[:, -1])
+    return sampled(per_unit_time(spectrum, float(orbits.times.mean())), 1)
 
 
 def exact(name, step, reference, source, *, start=POINT, tolerance=EXACT) -> Row:
@@ -149,7 +137,7 @@ def sampled(found: Spectrum, count: int) -> Measurement:
     return Measurement(blocks.mean(axis=0).tolist(), errors.tolist(), len(blocks))
 
 
-def of_marginal_point() -> Row:
+def _marginal():
     """Logistic map at r = 3: the growth over a window, not a rate.
 
     Near the fixed point f^2 takes d to d - 18 d^3, so d falls like t^(-1/2) and its
@@ -157,53 +145,26 @@ def of_marginal_point() -> Row:
     The tolerance is 6 d(t_1), the odd term of ln|f'| at the window's ends, plus t_0/t_1
     with the t_0 < 100 steps that the orbit takes to come near.
     """
-    aligned = SHORT // 16
-    first = TRANSIENT + aligned
-    reference = -1.5 * np.log((first + SHORT) / first)
-
-    def measure():
-        spectrum = lyapunov_spectrum(
-            catalogue.at(catalogue.logistic, r=3.0),
-            jnp.array(0.3),
-            steps=SHORT,
-            transient=TRANSIENT,
-        )
-        return Measurement([float(spectrum.exponents[0]) * SHORT])
-
-    return Row(
-        "logistic r=3, marginal",
-        ("ln growth",),
-        measure,
-        (reference,),
-        "d' = d - 18 d^3",
-        tolerance=6 / np.sqrt(18 * first) + 1.5 * 100 / first,
-        unit="nat",
+    spectrum = lyapunov_spectrum(
+        catalogue.at(catalogue.logistic, r=3.0),
+        jnp.array(0.3),
+        steps=SHORT,
+        transient=TRANSIENT,
     )
+    return Measurement([float(spectrum.exponents[0]) * SHORT])
 
 
-def lorenz_96_row() -> Row:
+def _lorenz_96():
     """The divergence of the field is -N at every point."""
-
-    def measure():
-        start = 8.0 + jnp.sin(jnp.arange(5.0))
-        spectrum = flow_spectrum(
-            catalogue.lorenz_96, start, time=40.0, interval=0.1, substeps=4
-        )
-        return Measurement([float(spectrum.exponents.sum())])
-
-    # Truncation of the solver, steps of 0.025 and order 8: 10^-11 measured at N = 8.
-    return Row(
-        "Lorenz 96, N=5",
-        ("sum of λ",),
-        measure,
-        (-5.0,),
-        "divergence -N",
-        tolerance=1e-6,
-        unit=PER_TIME,
+    start = 8.0 + jnp.sin(jnp.arange(5.0))
+    spectrum = flow_spectrum(
+        catalogue.lorenz_96, start, time=40.0, interval=0.1, substeps=4
     )
+    return Measurement([float(spectrum.exponents.sum())])
 
 
 C = catalogue
+FIRST = TRANSIENT + SHORT // 16  # t_1 of the marginal point, after aligning
 CHAOTIC_MAPS = (
     of_map("logistic r=4", C.logistic, (np.log(2),), "ln 2", start=0.3, error=0.0),
     of_map(
@@ -238,7 +199,9 @@ EXACT_MAPS = (
           "ln|4+2r-r²|/2", start=0.3),
     exact("logistic r=2", C.at(C.logistic, r=2.0), (-np.inf,), "superstable",
           start=0.5),
-    of_marginal_point(),
+    Row("logistic r=3, marginal", ("ln growth",), _marginal,
+        (-1.5 * np.log((FIRST + SHORT) / FIRST),), "d' = d - 18 d^3",
+        tolerance=6 / np.sqrt(18 * FIRST) + 1.5 * 100 / FIRST, unit="nat"),
     exact("tent, slope 1.9", C.tent, (np.log(1.9),), "ln slope", start=0.123),
     exact("cat map", C.cat, tuple(np.log((3 + np.sqrt(5)) / 2) * np.array([1, -1])),
           "±ln((3+√5)/2)", start=(0.1, 0.234)),
@@ -252,14 +215,17 @@ EXACT_MAPS = (
           "<ln|2cos|> = 0", start=(0.0, 0.1), tolerance=POLES),
     exact("forced tanh σ=0.9", C.at(C.forced, sigma=0.9), (0.0, np.log(0.9)),
           "<ln|2cos|> = 0", start=(0.0, 0.1), tolerance=POLES),
-    lorenz_96_row(),
+    # Truncation of the solver, steps of 0.025 and order 8: 10^-11 measured at N = 8.
+    Row("Lorenz 96, N=5", ("sum of λ",), _lorenz_96, (-5.0,), "divergence -N",
+        tolerance=1e-6, unit=PER_TIME),
 )  # fmt: skip
 FLOWS = (
     of_flow("Lorenz", C.lorenz, (0.9056, 0.0, -14.5723), SPROTT,
             start=(1.0, 1.0, 20.0), time=6_000.0, substeps=10),
     of_flow("Rossler", C.rossler, (0.0714, 0.0, -5.3943), SPROTT,
             start=(1.0, 1.0, 0.0), time=8_000.0, interval=0.5),
-    rossler_section_row(),
+    Row("Rossler, section y=0", LABELS[:1], _rossler_section, (0.0714,), SPROTT, 1e-4,
+        unit=PER_TIME),
     of_flow("quadratic jerk", C.quadratic_jerk, (0.0551, 0.0, -2.0721), SPROTT,
             start=(0.0, 0.0, 1.0), time=8_000.0, interval=0.5, substeps=10),
     of_flow("Halvorsen", C.halvorsen, (0.7899, 0.0, -4.5999), SPROTT,

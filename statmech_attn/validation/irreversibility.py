@@ -66,30 +66,11 @@ def _reversible():
 
 
 ROWS = (
-    Row(
-        "Cycle of three patterns",
-        ("sigma",),
-        _recited,
-        (BETA * _square_overlap(),),
-        "sigma = beta m^2 (docs/theory/irreversibility.md, 1)",
-        tolerance=1e-12,
-        unit=UNIT,
-    ),
-    Row(
-        "Arrow of published network",
-        ("sigma at beta 1.26451",),
-        _published,
-        (0.012968,),
-        "an independent program",
-        error=1e-6,
-        unit=UNIT,
-    ),
-    Row(
-        "Little's symmetric network",
-        ("sigma of 1000 spins",),
-        _reversible,
-        (0.0,),
-        "detailed balance (Peretto 1984)",
-        unit=UNIT,
-    ),
-)
+    Row("Cycle of three patterns", ("sigma",), _recited, (BETA * _square_overlap(),),
+        "sigma = beta m^2 (docs/theory/irreversibility.md, 1)", tolerance=1e-12,
+        unit=UNIT),
+    Row("Arrow of published network", ("sigma at beta 1.26451",), _published,
+        (0.012968,), "an independent program", error=1e-6, unit=UNIT),
+    Row("Little's symmetric network", ("sigma of 1000 spins",), _reversible, (0.0,),
+        "detailed balance (Peretto 1984)", unit=UNIT),
+)  # fmt: skip

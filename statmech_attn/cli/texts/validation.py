@@ -1,7 +1,7 @@
 """The table of reference systems: run it, print it."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, UTC
 
 import numpy as np
@@ -11,18 +11,19 @@ from statmech_attn.cli.terminal.screen import Terminal
 from statmech_attn.validation import Comparison, judge, Row, run_row
 
 
-COLUMNS = (
-    "system",
-    "quantity",
-    "measured",
-    "reference",
-    "unit",
-    "deviation",
-    "allowed",
-    "verdict",
-    "time",
-    "source",
-)
+TOLD_ONCE = ("system", "time", "source")  # in the first line of a system
+COLUMNS: dict[str, Callable[[Comparison], str]] = {
+    "system": lambda line: line.name,
+    "quantity": lambda line: line.quantity,
+    "measured": lambda line: _value(line),
+    "reference": lambda line: _text(line.reference),
+    "unit": lambda line: line.unit,
+    "deviation": lambda line: _of_number(line, f"{line.deviation:+.2f}"),
+    "allowed": lambda line: _of_number(line, f"{line.allowed:.2f}"),
+    "verdict": lambda line: line.verdict,
+    "time": lambda line: f"{line.seconds:.1f} s",
+    "source": lambda line: line.source,
+}
 LEFT = ("system", "quantity", "unit", "verdict", "source")
 WIDTH = 180  # of the longest line; a narrower terminal wraps it
 
@@ -43,7 +44,11 @@ def print_table(comparisons: Sequence[Comparison], console: Terminal) -> None:
     for column in COLUMNS:
         side = "left" if column in LEFT else "right"
         table.add_column(column, justify=side, no_wrap=True)
-    for cells, line in zip(_cells(comparisons), comparisons, strict=True):
+    last = None
+    for line in comparisons:
+        again = TOLD_ONCE if line.name == last else ()
+        last = line.name
+        cells = ["" if x in again else cell(line) for x, cell in COLUMNS.items()]
         table.add_row(*cells, style=None if line.verdict == "ok" else "bold red")
     wide = max(console.width, WIDTH)
     Terminal(file=console.file, width=wide, highlight=False).print(table)
@@ -67,27 +72,8 @@ def summary(comparisons: Sequence[Comparison]) -> str:
     )
 
 
-def _cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
-    """Cells of every line; a system's name, source and time stand once."""
-    cells, last = [], None
-    for line in comparisons:
-        first = line.name != last
-        last = line.name
-        cells.append(
-            [
-                line.name if first else "",
-                line.quantity,
-                _value(line),
-                _text(line.reference),
-                line.unit,
-                "" if isinstance(line.value, str) else f"{line.deviation:+.2f}",
-                "" if isinstance(line.value, str) else f"{line.allowed:.2f}",
-                line.verdict,
-                f"{line.seconds:.1f} s" if first else "",
-                line.source if first else "",
-            ]
-        )
-    return cells
+def _of_number(line: Comparison, text: str) -> str:
+    return "" if isinstance(line.value, str) else text
 
 
 def _value(line: Comparison) -> str:
