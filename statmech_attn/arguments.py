@@ -372,10 +372,10 @@ def _of_parts(origin: type, parts: tuple[Any, ...], value: Any) -> str:
     fixed = origin is tuple and parts and parts[-1] is not ...
     if fixed and len(value) != len(parts):
         return f"a sequence of {len(parts)}"
-    seen = parts and (isinstance(value, Sequence) or hasattr(value, "dtype"))
-    pairs = zip(value, parts if fixed else repeat(parts[0])) if seen else ()
-    each = next(filter(None, (mismatch(x, part) for x, part in pairs)), "")
-    return f"a sequence, each of it {each}" if each else ""
+    readable = parts and (isinstance(value, Sequence) or hasattr(value, "dtype"))
+    pairs = zip(value, parts if fixed else repeat(parts[0])) if readable else ()
+    unfit = next(filter(None, (mismatch(x, part) for x, part in pairs)), "")
+    return f"a sequence, each of it {unfit}" if unfit else ""
 
 
 def _of_tree(value: Any, empty: bool = False) -> str:

@@ -142,9 +142,9 @@ def knows_given(function: Function) -> Function:
 @functools.cache
 def _roomy(kind: type) -> type:
     """A class of named tuples, with room beside the fields; pickles are as before."""
-    own = {name: getattr(kind, name) for name in ("__module__", "__doc__")}
-    own["__reduce__"] = lambda self: (kind, tuple(self))
-    return type(kind.__name__, (kind,), own)
+    members = {name: getattr(kind, name) for name in ("__module__", "__doc__")}
+    members["__reduce__"] = lambda self: (kind, tuple(self))
+    return type(kind.__name__, (kind,), members)
 
 
 def _given_to(result: Any) -> dict[str, Any]:
@@ -167,8 +167,8 @@ def _of_given(dataset: "xr.Dataset", given: Mapping[str, Any]) -> "xr.Dataset":
         values = np.asarray(value)
         free = name in dataset or name == getattr(problem, "free", "")
         if values.dtype.kind in "iuf" and values.size and not free:
-            one = (values == values.flat[0]).all()
-            values = values.flat[0] if one else values
+            constant = (values == values.flat[0]).all()
+            values = values.flat[0] if constant else values
             if np.shape(values) in ((), shape):
                 label = labels.get(name, Variable(name, "", f"parameter {name}"))
                 dims = batch if np.ndim(values) else ()

@@ -130,9 +130,8 @@ def draw_cycles(axis: Axes, dataset: xr.Dataset, special: xr.Dataset) -> None:
     _draw_branches(axis, dataset)
     _draw_points(axis, special)
     axis.set_xlabel(label(dataset, dataset.attrs["free"]))
-    own = is_own(dataset)
     words = style.WORDS["section"] + r" at $t \equiv 0$ mod $C$"
-    axis.set_ylabel(shown(dataset) if own else words)
+    axis.set_ylabel(shown(dataset) if is_own(dataset) else words)
 
 
 def _draw_branches(axis: Axes, dataset: xr.Dataset) -> None:

@@ -159,11 +159,11 @@ class _Names:
         middle, half = (first + last) / 2, abs(last - first) / 2
         shown = np.flatnonzero((abs(middle - 50) <= 51 + half).all(axis=1))
         cells = (middle[shown] / APART).round()
-        kept = np.unique(cells, axis=0, return_index=True)[1]
-        while len(kept) > POINTS:
+        chosen = np.unique(cells, axis=0, return_index=True)[1]
+        while len(chosen) > POINTS:
             cells = (cells / 2).round()
-            kept = np.unique(cells, axis=0, return_index=True)[1]
-        shown = shown[np.sort(kept)]
+            chosen = np.unique(cells, axis=0, return_index=True)[1]
+        shown = shown[np.sort(chosen)]
         places = np.column_stack([middle[:, 0], 100 - middle[:, 1], half])[shown]
         size = 4 if half.any() else 2
         return {

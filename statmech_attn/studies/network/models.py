@@ -80,11 +80,11 @@ def axes(
         )
     values = {n: x for n, x in values.items() if n not in columns or x is not None}
     make = lambda table: dmft.parameters(**table)
-    made = grid(defaults(values, file), make, columns)
-    known = {**made.fixed, **made.scanned, **made.columns}
+    along = grid(defaults(values, file), make, columns)
+    known = {**along.fixed, **along.scanned, **along.columns}
     ends = {name: np.array([np.min(x), np.max(x)]) for name, x in known.items()}
-    make({name: ends[name] for name in made.parameters})  # refuses before any program
-    return made
+    make({name: ends[name] for name in along.parameters})  # refuses before any program
+    return along
 
 
 def columns_of(points: str | None) -> dict[str, np.ndarray]:

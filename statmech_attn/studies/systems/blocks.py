@@ -93,7 +93,7 @@ def _require_shapes(
                 f"system.initial must have the shape (tokens, {width}), as of "
                 f"{names['query']}; got {shape}."
             )
-    if "input" in file and (own := file.shape("input")) != shape:
+    if "input" in file and (given := file.shape("input")) != shape:
         raise ValueError(
-            f"input must have the shape of system.initial, {shape}; got {own}."
+            f"input must have the shape of system.initial, {shape}; got {given}."
         )
