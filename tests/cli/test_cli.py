@@ -151,77 +151,12 @@ def test_missing_and_wrong_files_are_named(call, folder, tmp_path):
     assert not out.exists()
 
 
-def test_files_that_do_not_belong_together_are_refused(call, folder, tmp_path):
-    line = refused(
-        call,
-        "compare",
-        folder / "logistic.h5",
-        folder / "logistic.h5",
-        "-o",
-        tmp_path / "x.h5",
-    )
-    assert "compare takes a file of kind trajectory" in line
-
-
-@pytest.mark.slow
-def test_an_existing_output_is_kept_unless_it_is_the_same_study(call, folder, tmp_path):
-    out = tmp_path / "kept.h5"
-    call("run", folder / "theory.toml", "-o", out)
-    before = out.read_bytes()
-    line = refused(
-        call, "run", folder / "theory.toml", "-o", out, "--set", "run.steps=9"
-    )
-    assert "--overwrite" in line and out.read_bytes() == before
-    call("run", folder / "theory.toml", "-o", out)
-    call(
-        "run", folder / "theory.toml", "-o", out, "--set", "run.steps=9", "--overwrite"
-    )
-    assert opened(out).sizes["time"] == 9
-
-
-def test_numbers_of_spins_that_the_classes_do_not_divide_are_refused(
-    call, folder, tmp_path
-):
-    line = refused(
-        call,
-        "run",
-        folder / "simulation.toml",
-        "-o",
-        tmp_path / "x.h5",
-        "--set",
-        "run.n_spins=[1000]",
-    )
-    assert "1000" in line and "999" in line
-
-
 def test_an_unwritable_place_is_refused_before_the_run(call, folder, tmp_path):
     (tmp_path / "file").write_text("in the way")
     line = refused(
         call, "run", folder / "theory.toml", "-o", tmp_path / "file" / "x.h5"
     )
     assert "cannot be written" in line
-
-
-@pytest.mark.slow
-def test_a_place_that_fails_after_the_run_loses_nothing(
-    call, compared, tmp_path, monkeypatch
-):
-    """The disk is full at the merge: the chunks are there, the same command goes on."""
-    write, out = storage.write, tmp_path / "full" / "x.h5"
-
-    def full_disk(path, *args, **options):
-        if path == out:
-            raise storage.StorageError(f"{path}: cannot be written: No space left.")
-        write(path, *args, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(storage, "write", full_disk)
-        result = call("run", compared / "theory.toml", "-o", out, code=1)
-    line = result.stderr.strip().splitlines()[-1]
-    assert line.startswith("statmech-attn: ") and "No space left" in line
-    assert list((tmp_path / "full" / "x.h5.chunks").glob("chunk-*.h5"))
-    call("run", compared / "theory.toml", "-o", out)
-    assert opened(out).equals(opened(compared / "theory.h5"))
 
 
 LISTENING = """

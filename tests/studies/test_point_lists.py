@@ -90,19 +90,6 @@ def test_basins_along_a_list_are_those_of_an_ordinary_scan(study_of):
     assert figures["basins"].axes[-1].get_xlabel() == "$a$"
 
 
-@pytest.mark.slow
-def test_simulations_of_a_list_are_those_at_beta_in_their_places(study_of):
-    run = {"start": "token", "steps": 5, "runs": 20, "n_spins": [300]}
-    tree = NETWORK | {"kind": "monte-carlo", "run": run}
-    listed = compute(study_of(tree, "gamma,beta\n90,1.0\n104,1.27\n"))
-    line = compute(study_of(ordinary(tree, beta=[1.0, 1.27], gamma=104.0)))
-    for name, values in line.isel(beta=1).data_vars.items():
-        np.testing.assert_array_equal(listed[name].isel(index=1), values, str(name))
-    ((_, figure),) = plotting.pictures(listed)
-    title = figure.axes[-1].get_title("left")
-    assert title.endswith(r"$\gamma = 104$, $\beta = 1.27$")
-
-
 def test_a_list_that_has_changed_is_another_study(study_of, tmp_path):
     tree = SYSTEM | {"run": SYSTEM["run"] | {"exponents": 0}}
     study_of(tree)

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from statmech_attn import plotting
 from statmech_attn.cli.texts.summary import print_summary
-from statmech_attn.dynamics import BasinDiagram, BasinPlan, Search
 from statmech_attn.dynamics.along_parameter.hysteresis import intervals
 from statmech_attn.plotting.dynamics.basins import basin_fractions, lifetimes
 from statmech_attn.plotting.dynamics.plane_basins import plane_basins
@@ -51,17 +50,6 @@ def test_an_attractor_has_the_colour_of_no_phase(basins, on_plane):
             if re.match(r"(set )?\d+: ", text.get_text())
         ]
         assert len(colours) > 1 and not phases.intersection(colours)
-
-
-@pytest.mark.slow
-def test_a_diagram_of_ones_own_map_has_the_figures_of_a_study():
-    search, plan = Search(1000, record=64), BasinPlan(steps=100)
-    wells = lambda x, p: p["a"] * x - p["b"] * x**3 + p["c"]
-    starts, grid = np.linspace(-1, 1, 5), {"a": [1.2, 1.3], "b": 1.0, "c": 0.0}
-    found = BasinDiagram(wells, starts, grid, search=search, plan=plan).compute()
-    pictures = dict(plotting.pictures(found))
-    assert list(pictures) == ["basins", "lifetimes"]
-    assert pictures["basins"].axes[-1].get_xlabel() == "parameter $a$"
 
 
 def test_errors_of_shares_are_the_stored_intervals(basins):

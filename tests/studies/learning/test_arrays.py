@@ -1,7 +1,6 @@
 """Studies of a file of arrays: as in Python, with names of heads, known by content."""
 
 import h5py
-import jax
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -138,50 +137,3 @@ def test_an_example_is_never_replaced(study):
     result = CliRunner().invoke(app, given)
     assert not result.exit_code and again.exists()
     assert "exists and is kept" in result.output and file.read_bytes() == b"mine"
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_networks_of_the_prior_rank_evenly_in_posteriors_of_their_files(tmp_path):
-    """Simulation-based calibration (Talts et al., arXiv:1804.06788) from the file on.
-
-    Of a network from the prior, its labels and draws of their posterior, the network is
-    one draw more: its mean rank is 1/2 whatever the correlation of the draws, and
-    (f - <f>)^2 is var(f) on average.
-    """
-    random, networks, T = np.random.default_rng(3), 24, 0.2
-    x = {end: random.normal(size=(6, 3, 4)) for end in ("", "_test")}
-    file = {f"x{end}": values.astype(np.float32) for end, values in x.items()}
-    for end in x:
-        omega = random.dirichlet(np.ones(4), (2, 6, 4)).astype(np.float32)
-        file[f"attention_1{end}"] = omega
-    study = tmp_path / "study.toml"
-    study.write_text(
-        'kind = "posterior"\n[task]\nname = "arrays"\nfile = "mine.npz"\n'
-        f'queries = "rows"\n[network]\nwidth = 5\ntemperature = {T}\n'
-        "[run]\ndraws = 60\nwarmup = 100\nchains = 2\n"
-    )
-    inputs = {
-        end: bpkr.attended(
-            file[f"x{end}"],
-            bpkr.attention_arrays([file[f"attention_1{end}"]], queries="rows"),
-        )
-        for end in x
-    }
-    ranks, surprise = [], []
-    for key in jax.random.split(jax.random.key(5), networks):
-        weights = bpkr.draw_weights(key, n_inputs=3, heads=(2,), width=5)
-        f = {end: np.asarray(bpkr.forward_paths(weights, inputs[end])) for end in x}
-        labels = {"Y": f[""] + np.sqrt(T) * random.normal(size=6), "Y_test": f["_test"]}
-        np.savez(tmp_path / "mine.npz", **file, **labels)
-        result = studies.run(studies.load(study)[0])
-        U = np.asarray(bpkr.order_parameters(weights)[0][0])
-        drawn = result.U_1_draws.values[0].reshape(-1, 2, 2)
-        places = [(0, 0), (0, 1), (1, 1)]
-        ranks.append([(drawn[:, i, j] < U[i, j]).mean() for i, j in places])
-        error = f["_test"] - result.predictor_mean.values[0]
-        surprise.append((error**2 / result.predictor_variance.values[0]).mean())
-    for values, mean in ((np.array(ranks), 0.5), (np.array(surprise), 1.0)):
-        stderr = values.std(axis=0, ddof=1) / np.sqrt(networks)
-        # Four tests with 23 degrees of freedom: by chance once in some 450 times.
-        assert (np.abs(values.mean(axis=0) - mean) < 4 * stderr).all()

@@ -2,12 +2,10 @@
 
 import copy
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn import dmft, dynamics, studies
+from statmech_attn import studies
 
 
 pytestmark = pytest.mark.slow
@@ -57,53 +55,6 @@ def test_the_branch_spans_the_interval_in_order(found):
     assert found.branch_period.values.tolist() == [4]
 
 
-def test_every_point_is_a_cycle_with_its_multipliers_and_strobe(found):
-    file = dmft.load("poclopez-pe2")
-    net = dmft.network(file.patterns, context=file.context)
-    for i in (0, found.sizes["point"] // 2, -1):
-        here = found.isel(branch=0, point=i)
-        params = dmft.parameters(float(here.beta), file.gamma, file.epsilon)
-        window = here.state.values.reshape(4, 3)
-        start = dmft.from_window(net, params, window, 0)
-        end, seen = dmft.trajectory(net, params, start, steps=4)
-        np.testing.assert_allclose(dmft.window(end), window, atol=1e-9)
-        assert float(seen.m_o_se[0, 0]) == pytest.approx(float(here.strobe[0]))
-        product, state = np.eye(12), start
-        for _ in range(4):
-            product = np.asarray(dmft.jacobian(net, params, state)) @ product
-            state = dmft.step(net, params, state)
-        largest = np.abs(np.linalg.eigvals(product)).max()
-        multipliers = here.multiplier_re.values + 1j * here.multiplier_im.values
-        assert np.abs(multipliers).max() == pytest.approx(largest, rel=1e-8)
-
-
-def test_the_torus_above_turns_as_the_multipliers_say(found):
-    file = dmft.load("poclopez-pe2")
-    net = dmft.network(file.patterns, context=file.context)
-
-    @jax.jit
-    @jax.vmap
-    def turn(beta):
-        params = dmft.Parameters(beta, jnp.array(file.gamma), jnp.array(file.epsilon))
-        start = dmft.from_checkpoint(net, params, file)
-        return dynamics.curve_rotation(
-            lambda state: dmft.step(net, params, state),
-            start,
-            steps=10_000,
-            transient=40_000,
-            every=4,
-        )
-
-    above = turn(BIRTH + jnp.array([1.5e-4, 3e-4, 6e-4]))
-    assert (above.error < 1e-9).all()
-    # Linear in the distance d to leading order; extrapolated pairs are off by O(d^2),
-    # so the second pair by four times as much as the first.
-    rho = np.asarray(above.number)
-    first, second = 2 * rho[:-1] - rho[1:] - float(found.special_rotation[0])
-    assert abs(first) < 2e-6
-    assert second / first == pytest.approx(4.0, abs=0.5)
-
-
 def test_the_curve_goes_through_the_point_it_came_from(found):
     beta, epsilon = found.curve_beta[0].values, found.curve_epsilon[0].values
     start = np.argmin(np.abs(epsilon - 0.02))
@@ -116,21 +67,6 @@ def test_the_curve_goes_through_the_point_it_came_from(found):
     assert rho == pytest.approx(float(found.special_rotation[0]), abs=1e-10)
     coefficient = found.curve_coefficient[0].values[start]
     assert coefficient == pytest.approx(float(found.special_coefficient[0]), rel=1e-8)
-
-
-def test_a_branch_at_another_epsilon_bifurcates_on_the_curve(found):
-    last = np.isfinite(found.curve_epsilon[0].values).sum() - 1
-    here = found.isel(curve=0, curve_point=last)
-    tree = changed(parameters__epsilon=float(here.curve_epsilon))
-    del tree["curves"]
-    other = studies.run(studies.parse(tree))
-    assert "curve_kind" not in other
-    assert float(other.special_beta[0]) == pytest.approx(
-        float(here.curve_beta), abs=1e-10
-    )
-    assert float(other.special_coefficient[0]) == pytest.approx(
-        float(here.curve_coefficient), rel=1e-7
-    )
 
 
 @pytest.mark.parametrize(
