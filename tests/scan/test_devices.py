@@ -102,7 +102,8 @@ from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.storage.writers.blocks import BlockMemory
 from statmech_attn import batches
-from statmech_attn.training import Descent, Trainer
+from statmech_attn.training import Descent
+from statmech_attn.training.descent import Trainer
 
 keys = jax.random.split(jax.random.key(3), 3)
 xi, Y = jax.random.normal(keys[0], (2, 4, 2)), jax.random.normal(keys[1], (2,))
@@ -155,10 +156,11 @@ import jax, jax.numpy as jnp, numpy as np
 jax.config.update("jax_enable_x64", True)
 from statmech_attn.storage.writers.blocks import BlockMemory
 from statmech_attn.tasks import one_shot
-from statmech_attn.training import initial, Minibatches
+from statmech_attn.training import Minibatches
 from statmech_attn.training.stochastic import (
     ClassPatches, StochasticTrainer, token_embedding
 )
+from statmech_attn.training.transformer import initial
 
 sizes = dict(n_inputs=4, heads=(2,), width=4, key_size=2)
 keys = jax.random.split(jax.random.key(3), 4)
