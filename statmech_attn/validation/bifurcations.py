@@ -14,7 +14,6 @@ from statmech_attn.dynamics import (
     escape_rate,
     escape_times,
     find_attractors,
-    Search,
     track_edge,
 )
 from statmech_attn.statistics import share_error
@@ -23,7 +22,6 @@ from statmech_attn.validation.rows import Measurement, Row
 
 LOCATED = 1e-10
 STARTS = 4000
-SEARCH = Search(4000, record=64)
 FAR = 1e-6  # of the two sides of an edge
 SLOPE = 2.5  # of the open tent
 R_8, R_16, R_32 = 3.564407266095432598, 3.568759419543826431, 3.569691609801396714

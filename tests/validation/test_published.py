@@ -29,17 +29,19 @@ from statmech_attn.dynamics import (
     orbit,
     PlaneBasins,
     returns,
+    Search,
     section,
     track_edge,
     unstable_cycles,
 )
 from statmech_attn.validation import judge, Measurement, Row, run_row
-from statmech_attn.validation.bifurcations import period_three, SEARCH
+from statmech_attn.validation.bifurcations import period_three
 from statmech_attn.validation.exponents import sampled
 from statmech_attn.validation.phases import of_family
 
 
 LONGER = 8  # our orbit, of the published one
+SEARCH = Search(4000, record=64)
 STARTS = 400_000  # of orbits that escape
 CATALYST = 2.5, 10.0, 0.0675, 1.0, 0.1  # q1, q3 .. q6 of the oscillator
 
