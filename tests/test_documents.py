@@ -160,7 +160,7 @@ def test_every_parameter_of_a_public_function_is_described():
             named = rf"^ *([*\w]+, )*\*{{0,2}}{parameter.arg}(, [*\w]+)*( \(.*\))?:"
             if not re.search(named, text, re.MULTILINE):
                 silent.append(f"{module}.{function.name}: {parameter.arg}")
-    assert count > 1100 and not silent
+    assert count > 900 and not silent
 
 
 def test_every_public_function_has_an_example():
@@ -175,7 +175,7 @@ def test_every_public_function_has_an_example():
         drawn = module.startswith("plotting.") and function.name in gallery
         if not drawn and "\nExample:\n" not in ast.get_docstring(function):
             without.append(f"{module}.{function.name}")
-    assert count > 250 and len(gallery) > 30 and not without
+    assert count > 180 and len(gallery) > 30 and not without
 
 
 def test_every_value_error_of_a_public_function_is_described():
