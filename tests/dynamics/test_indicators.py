@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from statmech_attn import dmft
 from statmech_attn.dynamics import (
     catalogue,
     finite_time_exponents,
@@ -119,6 +120,15 @@ def test_kaplan_yorke_dimension_of_a_torus_is_its_number_of_zeros():
 # Finite-time exponents
 
 
+def test_finite_time_exponents_average_to_the_spectrum():
+    found = finite_time_exponents(catalogue.henon, START, window=30, count=400)
+    # The determinant is -0.3 at every step.
+    assert np.allclose(found.values.sum(axis=1), np.log(0.3), atol=1e-12)
+    spectrum = lyapunov_spectrum(catalogue.henon, START, steps=12_000)
+    error = np.hypot(spectrum.stderr, np.sqrt(found.variance / 400))
+    assert (np.abs(found.mean - spectrum.exponents) < 4 * error).all()
+
+
 @pytest.mark.slow
 def test_growth_of_a_skew_tent_diffuses_with_its_exact_constant():
     """Factors 1/a and 1/(1 - a) are independent: mean and variance in closed form."""
@@ -202,6 +212,23 @@ def test_alignment_on_a_torus_of_the_standard_map_falls_like_a_power():
     )
     assert float(found.power(0.1)[0]) == pytest.approx(-2, abs=0.02)
     assert abs(found.rate(0.5)[0]) < 1e-3
+
+
+@pytest.mark.slow
+def test_alignment_takes_a_batch_of_networks_with_their_own_tangent():
+    patterns = dmft.random_independent(
+        jax.random.key(1), n_patterns=2, n_sites=16, n_bits=1
+    )
+    net = dmft.network(patterns, context=1)
+
+    def of(beta):
+        params = dmft.parameters(beta, 3.0, 0.1)
+        state = dmft.from_row(net, params, 0)
+        return gali(dmft.system(net), state, params, samples=5, every=1).log_gali
+
+    both = of([0.5, 2.0])
+    assert both.shape == (5, 1, 2)
+    np.testing.assert_allclose(both[..., 1], of(2.0), atol=1e-9)
 
 
 def test_alignment_of_a_diverging_map_is_not_a_number():

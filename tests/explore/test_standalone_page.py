@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from statmech_attn import cli, extras, storage
 from statmech_attn.dynamics import PHASES
+from statmech_attn.dynamics.diagrams import explain
 from statmech_attn.explore import export, standalone_page
 from statmech_attn.explore.serving import page
 from statmech_attn.explore.views.points import verdict
@@ -134,6 +135,13 @@ def test_a_plane_is_held(plane, tmp_path):
         "phase",
         "lyapunov_1",
     ]
+    told = {
+        tuple(row["value"] for row in point["values"]): point["sentence"]
+        for point in header["points"]
+    }
+    assert len(told) == 35
+    for beta, gamma in ((1.0, 1.0), (2.0, 9.0)):
+        assert told[beta, gamma] == explain(dataset, beta=beta, gamma=gamma)
 
 
 def test_of_a_scan_without_reasons_the_phases_are_told(plane):

@@ -56,6 +56,8 @@ def test_units_and_meanings_of_every_kind_are_legal(row):
         assert all(re.fullmatch(r"[\w.+@-]+", word, re.ASCII) for word in meanings)
         codes = attributes.get("flag_values", attributes.get("flag_masks", ()))
         assert len(codes) == len(meanings) == len(set(meanings)), name
+        if "flag_values" in attributes:
+            assert list(codes) == list(range(len(codes))), name
 
 
 def written(row, folder):

@@ -200,6 +200,16 @@ def test_order_parameters_by_head_are_sums_over_paths():
     np.testing.assert_allclose(matrix, expected / expected.max(), rtol=1e-14)
 
 
+def test_scores_without_errors_and_of_too_narrow_networks_say_so(scores):
+    dataset = scores.to_dataset()
+    dataset["head_score_stderr"] = np.nan * dataset.head_score_stderr
+    console = Console(file=io.StringIO(), width=200)
+    print_summary(dataset.assign_coords(width=dataset.width / 2), console)
+    said = " ".join(console.file.getvalue().split())
+    assert "without errors, which need two resamples" in said
+    assert "N = 2: below 3, the size of U, so the saddle point lies outside" in said
+
+
 def test_trained_weights_stand_beside_the_theory(problem):
     V, a = rng.normal(jax.random.key(1), (2, 4, 4)), jnp.ones(4)
     weights = bpkr.Weights(jnp.eye(4), (V,), a, skip=(0.5,))

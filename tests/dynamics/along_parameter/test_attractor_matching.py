@@ -70,6 +70,17 @@ def test_at_a_fold_the_attractor_that_ends_gives_its_name_to_nobody(by):
     assert len(set(right)) == 1
 
 
+@pytest.mark.slow
+def test_flows_do_not_depend_on_the_order_of_the_values_in_the_file():
+    step = lambda x, p: p["r"] * x - x**3
+    diagram = BasinDiagram(
+        step, STARTS, {"r": [0.9, 1.1, 1.2, 1.3]}, search=SEARCH, plan=BasinPlan(500)
+    )
+    in_order = diagram.compute()
+    mixed = match_attractors(in_order.isel(r=[3, 0, 2, 1]), targets=diagram.targets)
+    assert mixed.sortby("r").attractor.equals(in_order.attractor)
+
+
 def test_how_far_attractors_may_move_is_part_of_the_extent_of_all_points():
     """At +-sqrt(r - 1), by hand, which are 2 sqrt(0.3) apart at most."""
     r = np.array([1.3, 1.1])

@@ -226,10 +226,19 @@ def leaking(s):
     return lambda x: jnp.where(x > 1, 1 + x / 2, s * jnp.minimum(x, 1 - x))
 
 
-def test_a_chaotic_set_that_orbits_left_to_infinity_is_a_transient():
-    step = lambda x: jnp.where(x > 1, 2 * x, 2.0002 * jnp.minimum(x, 1 - x))
-    starts = uniform(10, 0, 1, 200)
-    found = find_attractors(step, starts, search=Search(6_000, record=256))
+def test_a_chaotic_set_that_orbits_left_is_a_transient():
+    """Slope 2.0002: the others stay for more than 6000 steps; for 2, or infinity."""
+    beyond = lambda x, far: jnp.where(far > 0, 2 * x, 1 + x / 2)
+    step = lambda x, far: jnp.where(
+        x > 1, beyond(x, far), 2.0002 * jnp.minimum(x, 1 - x)
+    )
+    starts, search = uniform(10, 0, 1, 200), Search(6_000, record=256)
+    rests, found = (
+        find_attractors(step, starts, far, search=search) for far in (0.0, 1.0)
+    )
+    assert sorted(rests.period.tolist()) == [0, 1]
+    np.testing.assert_array_equal(rests.transient, rests.period == 0)
+    assert not rests.orbits.ended[rests.label == np.argmax(rests.transient)].any()
     assert found.transient.tolist() == [True] and found.period.tolist() == [0]
     gone = found.label == -2
     assert gone.sum() == 200 - found.counts[0] > 20

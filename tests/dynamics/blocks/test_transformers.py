@@ -117,6 +117,17 @@ def test_shares_of_one_stage_are_proportional_where_branches_are():
     np.testing.assert_allclose(share(0.5, -0.5), [0.5, -0.5], rtol=1e-12)
 
 
+def test_shares_of_many_scales_side_by_side_are_those_of_each():
+    both = looped([{"a": lambda h, p: p["a"] * h, "b": lambda h, p: h / 4}])
+    scales = np.array([0.5, 1.0])
+    at = lambda a: growth_shares(both, jnp.zeros(3), {"a": a}, steps=16)
+    many = jax.vmap(at)(jnp.asarray(scales))
+    assert many.to_dataset().growth_share.dims == ("batch", "part")
+    whole = np.log(1.25 + scales) / (0.25 + scales)
+    expected = whole[:, None] * np.stack([scales, [0.25, 0.25]], axis=1)
+    np.testing.assert_allclose(many.shares, expected, rtol=1e-9)
+
+
 def test_temperature_and_mask_are_those_of_attention():
     """Infinitely hot heads average over all tokens, or over those before."""
     values = weights()["value"][0].T @ weights()["output"][0].T

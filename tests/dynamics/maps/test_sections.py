@@ -178,6 +178,25 @@ def test_running_pendulum_is_back_when_its_angle_is_an_angle():
     assert float(after.state[1]) == pytest.approx(1.0, abs=1e-13)
 
 
+def test_running_pendulum_is_back_where_a_function_of_its_angle_vanishes():
+    """An angle is brought back after a return, whatever the section is."""
+    start = jnp.array([0.3, 1.0])
+    running = flow(lambda u: jnp.stack([u[1], 1 - u[1]]), time=1.0, substeps=10)
+    free = section(running, lambda u: jnp.sin(u[0] - 0.3), angles=(0,))
+    assert np.allclose(free.step(start), start, atol=1e-13)
+
+
+@pytest.mark.slow
+def test_the_third_derivative_of_a_return_is_that_of_its_closed_form():
+    """Normal forms take it: angle' = v, w' = w come back with w exp(2 pi / v)."""
+    speed = flow(lambda u: jnp.stack([u[1], 0.0, u[2]]), time=1.0, substeps=20)
+    turn = section(speed, (0, 0.3), angles=(0,))
+    third = lambda f: jax.jit(jax.jacfwd(jax.jacfwd(jax.jacfwd(f))))
+    found = third(lambda v: turn.step(jnp.stack([0.3, v, 1.0]))[2])(6.0)
+    expected = third(lambda v: jnp.exp(2 * jnp.pi / v))(6.0)
+    assert found == pytest.approx(float(expected), rel=1e-6)
+
+
 @pytest.mark.slow
 def test_torus_of_a_flow_is_a_closed_curve_of_its_frequency_ratio():
     """Two oscillators whose amplitudes return at rate 2: golden ratio of turns."""

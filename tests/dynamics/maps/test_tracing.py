@@ -104,6 +104,19 @@ def test_derivative_of_a_negative_exponent_is_that_of_the_attractor():
     assert slope == pytest.approx(-1 / (2 - 2.8), rel=1e-9)
 
 
+def test_derivative_of_a_chaotic_exponent_grows_with_the_run():
+    """As the distance of neighbours, by more than e a step of ten (docs/python.md)."""
+    slopes = [
+        jax.jacfwd(
+            lambda r, n=n: dynamics.lyapunov_spectrum(
+                logistic, X, r, steps=n, blocks=4, align=0
+            ).exponents[0]
+        )(3.9)
+        for n in (40, 120)
+    ]
+    assert abs(slopes[1]) > np.exp(8) * abs(slopes[0])
+
+
 def test_the_network_may_be_an_argument_of_a_program():
     file = dmft.load("poclopez-pe2")
     net = dmft.network(file.patterns, context=file.context)

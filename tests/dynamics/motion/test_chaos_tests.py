@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn.batches import rng
-from statmech_attn.dynamics import catalogue, orbit
+from statmech_attn.dynamics import catalogue, flow, orbit
 from statmech_attn.dynamics.motion import chaos_tests
 
 
@@ -36,6 +36,17 @@ def test_zero_one_test_is_its_definition():
         series = series / series.std()
         each = [correlation(series, np.pi * (1 + 3 * c) / 5, shifts) for c in spread]
         np.testing.assert_allclose(chaos_tests.zero_one(x), np.median(each), atol=1e-11)
+
+
+@pytest.mark.slow
+def test_chaos_that_is_sampled_too_finely_looks_regular():
+    """Lorenz' flow every 0.01 units of time, and every unit."""
+    step = flow(catalogue.lorenz, time=0.01, substeps=1)
+    fine, coarse = (
+        orbit(step, jnp.array([1.0, 1.0, 20.0]), samples=1000, transient=1000, every=n)
+        for n in (1, 100)
+    )
+    assert chaos_tests.zero_one(fine) < 0.5 < 0.9 < chaos_tests.zero_one(coarse)
 
 
 @pytest.mark.slow

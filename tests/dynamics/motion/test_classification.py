@@ -9,6 +9,7 @@ from statmech_attn import dynamics
 from statmech_attn.batches import rng
 from statmech_attn.dynamics import (
     classify,
+    flow,
     PHASES,
     System,
 )
@@ -53,6 +54,20 @@ def test_henon_and_cat_are_chaotic_and_coupled_maps_hyperchaotic():
     both = classify(coupled, jnp.array([0.3, 0.31]))
     assert phases_of(both) == ["hyperchaotic"] and int(both.evidence.positive) == 2
     assert "standard errors, as 2 exponents are, over the window" in both.explain()
+
+
+@pytest.mark.slow
+def test_rossler_flow_is_chaotic():
+    """The exponent along the orbit is zero, and not a second one of chaos."""
+    field = lambda x: jnp.stack(
+        [-x[1] - x[2], x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - 5.7)]
+    )
+    step = flow(field, time=1.5, substeps=30)
+    found = classify(step, jnp.array([1.0, 1.0, 0.0]), steps=6000, exponents=2)
+    rate, error = found.spectrum.exponents / 1.5, found.spectrum.stderr / 1.5
+    assert phases_of(found) == ["chaotic"]
+    assert abs(rate[0] - 0.0714) < 4 * error[0]
+    assert abs(rate[1]) < 4 * error[1] + 1e-4
 
 
 def delayed(a):

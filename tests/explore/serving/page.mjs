@@ -146,6 +146,16 @@ test("an exported page counts as its data says", async () => {
   assert.equal(value, 1.5);
 });
 
+test("of an exported plane the nearest point is told, in shares of its axes", async () => {
+  const place = (a, b) => ({ values: [{ name: "a", value: a }, { name: "b", value: b }] });
+  const held = new Embedded({
+    file: { axes: [{ name: "a", low: 0, high: 1 }, { name: "b", low: 0, high: 100 }] },
+    points: [place(0, 0), place(1, 0), place(0, 100), place(1, 100)],
+  });
+  const found = await held.point({ values: { a: 0.4, b: 60 } });
+  assert.deepEqual(found, place(0, 100));
+});
+
 test("a choice that another picture lacks is its first value there", () => {
   const page = (count) => ({ name: "page", values: [...Array(count).keys()], first: 0 });
   const drawings = [{ name: "planes", choices: [page(3)] }, { name: "borders", choices: [page(1)] }];

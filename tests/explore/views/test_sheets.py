@@ -377,3 +377,17 @@ def test_the_server_gives_figures_and_overlays(page, served):
     values = {"width": 20.0, "temperature": 0.5}
     answer = served("solved", name="accuracy", values=values)
     assert answer.status == 400 and answer.told["error"] == saddle["why"]
+
+
+@pytest.mark.slow
+def test_the_server_gives_pictures_and_their_scripts(served, tmp_path, monkeypatch):
+    drawn = served("picture", name="comparison/finite_width", form="svg")
+    assert drawn.headers["Content-Type"] == "image/svg+xml" and drawn.status == 200
+    for name in ("accuracy", "comparison/finite_width"):
+        asked = {"name": name, "form": "png"}
+        folder = tmp_path / name.replace("/", "-")
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        exec(served("script", **asked).told["script"], {})
+        (written,) = folder.glob("*.png")
+        assert written.read_bytes() == served("picture", **asked).body

@@ -160,3 +160,24 @@ def test_two_bifurcations_on_one_curve_give_one_curve():
     found = {line.kind: [two.name for two in line.degenerate] for line in lines}
     assert found["fold"] == ["cusp"]
     assert found["period_doubling"] == ["generalized_flip"] * 2
+
+
+def ring(x, p):
+    """Multipliers -r and 1/2, r^2 = p^2 + q^2; c = (p - 3/10) |v|^4 at r = 1."""
+    a, b = p["p"], p["q"]
+    r = jnp.hypot(a, b)
+    turn = jnp.array([[a, b], [b, -a]]) / r
+    matrix = (0.5 - r) / 2 * jnp.eye(2) - (r + 0.5) / 2 * turn
+    return matrix @ x + (a - 0.3) * (x @ x) * x
+
+
+@pytest.mark.slow
+def test_a_closed_curve_is_followed_once_from_one_of_its_points():
+    kinds, lines = lines_of(ring, [0.0, 0.0], {"p": -1.5, "q": 0.3}, 1.8)
+    assert kinds == ["period_doubling"] * 2
+    (line,) = lines
+    assert line.results == (CLOSED,) * 2
+    p, q = np.array([point.values for point in line.points]).T
+    turns = np.ptp(np.unwrap(np.arctan2(q, p))) / (2 * np.pi)
+    assert turns == pytest.approx(1.0, abs=EXACT)
+    assert [two.name for two in line.degenerate] == ["generalized_flip"] * 2

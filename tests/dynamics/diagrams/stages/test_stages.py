@@ -204,6 +204,17 @@ def test_a_new_value_never_recompiles_and_progress_adds_up(published):
     assert compilations.count().since(made)[:2] == (0, 0)
 
 
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_points():
+    logistic = dynamics.System(lambda x, p: p["r"] * x * (1 - x))
+    plan = Plan(transient=100, steps=256, exponents=1)
+    r = np.linspace(3, 4, 5000)
+    points = [Points({"r": some}, some / 8) for some in (r[: 136 * workers()], r)]
+    few, many = (Scan(logistic, plan, some) for some in points)
+    assert few.lanes == many.lanes
+    assert few.working_memory() == many.working_memory() < 2**24
+
+
 def test_jobs_are_told_to_stop_when_the_consumer_fails():
     told = []
 
