@@ -222,6 +222,18 @@ def test_the_law_is_that_of_networks_from_the_prior(tokens, N):
 
 
 @pytest.mark.slow
+def test_nothing_is_left_to_correct_without_labels(problem):
+    blank = problem.at(temperature=1e14)
+    solution = blank.solve()
+    better = blank.corrections(solution)
+    U, U_a = bpkr.gaussian_process_limit((2, 2), VARIANCES, skip=SKIP)
+    for one, other in zip((*better.U, better.U_a), (*U, U_a[0, 0])):
+        assert np.abs(one - other).max() < 1e-9
+    log_p = better.log_evidence + blank.evidence_correction(solution)
+    assert float(log_p) == pytest.approx(-2 * np.log(2 * np.pi * 1e14), abs=1e-9)
+
+
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_samples_of_the_weights_have_the_exact_law(tokens):
     x, heads = tokens

@@ -155,6 +155,20 @@ def test_symmetric_networks_of_one_slot_have_no_arrow(n_spins):
 
 
 @pytest.mark.slow
+def test_counts_and_single_spins_have_the_same_law():
+    file, net, params, start = published(np.array([1.2, 1.4]))
+    given = net, file.patterns, params, start, [3000]
+    how = dict(runs=32, steps=500, transient=100)
+    (counts, its_error), (single, other_error) = (
+        mean_and_error(*spins(*given, **how, method=method, key=i))
+        for i, method in enumerate(("collapsed", "spins"))
+    )
+    error = np.hypot(its_error, other_error)
+    assert (error < np.array([0.15, 0.01]) * counts).all()
+    assert (abs(counts - single) < 3.5 * error).all()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("redrawn", [None, 0.5])
 def test_many_spins_have_the_rates_of_the_tokens_of_the_map(redrawn):
     """Tokens 2 to 7 from the start on, of which 10^12 spins differ by 10^-6."""
@@ -178,6 +192,31 @@ def test_averages_are_over_the_kept_tokens_that_the_context_follows(method):
         for mean in [simulation.averages.entropy_production]
     )
     np.testing.assert_allclose(early + late, all_tokens, rtol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["collapsed", "spins"])
+def test_no_other_number_depends_on_whether_it_is_averaged(method):
+    file, net, params, start = published(np.array([1.2, 1.4]))
+    how = dict(n_spins=300, runs=3, steps=16, transient=6, stored=2, method=method)
+    asked, not_asked = (
+        montecarlo.simulate(
+            net,
+            file.patterns,
+            params,
+            start,
+            **how,
+            key=jax.random.key(0),
+            entropy_production=whether,
+        )
+        for whether in (True, False)
+    )
+    assert not_asked.averages.entropy_production is None
+    averages = asked.averages._replace(entropy_production=None)
+    of_arrays = lambda x: jax.tree.leaves((x.mean, x.spread, x.sample, x.averages))
+    same = of_arrays(asked._replace(averages=averages)), of_arrays(not_asked)
+    for x, y in zip(*same, strict=True):
+        np.testing.assert_array_equal(x, y)
 
 
 def test_a_run_without_a_token_that_has_a_rate_is_refused():

@@ -116,6 +116,13 @@ def test_fewer_classes_than_patterns_leave_minus_infinity():
 
 
 @pytest.mark.slow
+def test_no_dependence_on_the_past_is_minus_infinity_everywhere():
+    p = dmft.random_segments(jax.random.key(4), n_patterns=3, n_segments=2, n_bits=2)
+    found = spectrum(p, 0.0)
+    assert np.isneginf(found.exponents).all() and np.isneginf(found.weighted).all()
+
+
+@pytest.mark.slow
 def test_saturated_attention_reports_what_is_resolved():
     file = dmft.load("poclopez-pe2")
     net = dmft.network(file.patterns, context=4)

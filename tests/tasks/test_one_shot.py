@@ -172,6 +172,30 @@ def test_the_label_is_the_symbol_of_the_matching_image():
     assert (found[np.arange(100), place, 1] != found[:, 2, 1]).all()
 
 
+def test_swapping_supports_with_their_symbols_keeps_y_and_swapping_symbols_turns_it():
+    classes, choices = random_classes(5, 4), jax.tree.map(np.asarray, chosen())
+    patches = one_shot.patches(classes.images, SMALL).astype(float)
+    codes = one_shot.codes(SMALL)
+    of = lambda choices: map(np.asarray, SEQUENCES(patches, choices, codes))
+    x, y = of(choices)
+    swapped = one_shot.Choices(
+        choices.classes[:, ::-1],
+        choices.drawings[:, [1, 0, 2]],
+        1 - choices.match,
+        choices.y,
+    )
+    x_swapped, y_swapped = of(swapped)
+    before, after = shown(x, SMALL), shown(x_swapped, SMALL)
+    assert np.abs(after - before[:, [1, 0, 2]]).max() < 1e-12
+    assert (y_swapped == y).all()
+    turned = choices._replace(y=-choices.y)
+    x_turned, y_turned = of(turned)
+    marks, bare = symbols_and_patches(x, SMALL)
+    marks_turned, bare_turned = symbols_and_patches(x_turned, SMALL)
+    assert (marks_turned == np.array([1, 0, 2])[marks]).all()
+    assert np.abs(bare_turned - bare).max() < 1e-12 and (y_turned == -y).all()
+
+
 def chi_squared(states, count) -> float:
     """Standard errors by which counts of equally probable states scatter too much."""
     found = np.bincount(np.asarray(states), minlength=count)

@@ -228,6 +228,21 @@ def test_a_network_without_outputs_has_vanished(small):
     assert all((w == 0).all() for w in jax.tree.leaves(found.weights))
 
 
+@pytest.mark.slow
+def test_a_network_that_is_silent_at_the_end_has_vanished():
+    """Between two records; below an rms of 0.05 nothing has been learned."""
+    still = replace(CHOICES, learning_rate=1e-12, steps=245, batch=8, patience=None)
+    assert still.recorded == [*range(0, 241, 10), 245]
+    patches = ClassPatches(drawings(12, 1), drawings(8, 2), TOKENS)
+    trainer = StochasticTrainer(still, patches, faint(1.0), jax.random.key(5))
+    whole = float(trainer.start(KEY, faint(1.0))[1]["output_rms"])
+    for rms, result in ((0.04, VANISHED), (0.06, RUNNING)):
+        ended = trained(trainer, faint(rms / whole))  # f is linear in the readout
+        assert (ended.result, ended.steps) == (result, 245)
+        assert ended.output_rms == pytest.approx(np.full(26, rms), rel=1e-5)
+        assert ended.loss.shape == (26,) and np.isfinite(ended.loss).all()
+
+
 def test_weights_that_overflow_are_told(small):
     found = trained(small, scaled(1e12, faint(1.0)))
     assert found.result == DIVERGED and found.steps < CHOICES.steps
@@ -283,6 +298,21 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_bits(trainer, found, tmp_pa
         jax.tree.leaves(resumed), jax.tree.leaves(found), strict=True
     ):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.slow
+def test_mixed_precision_learns_as_well(found):
+    """Four errors of a difference, which answers to the same tasks make smaller."""
+    patches = ClassPatches(drawings(40, 1), drawings(20, 2), TOKENS)
+    choices = replace(CHOICES, precision="mixed")
+    mixed = trained(
+        StochasticTrainer(choices, patches, start(), jax.random.key(5)), start()
+    )
+    assert not np.array_equal(mixed.loss, found.loss)
+    first, second = mixed.accuracy.max(), found.accuracy.max()
+    right = (first + second) / 2
+    assert abs(first - second) <= 4 * np.sqrt(2 * right * (1 - right) / 256)
+    assert all(w.dtype == jnp.float32 for w in jax.tree.leaves(mixed.weights))
 
 
 @pytest.mark.usefixtures("unchecked")

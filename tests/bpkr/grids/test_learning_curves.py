@@ -93,10 +93,12 @@ def test_examples_that_are_none_leave_a_constant_of_the_exact_law():
 
 
 def test_one_program_solves_for_every_number_of_examples():
+    """And for every width and temperature."""
     whole = posed(8, temperature=0.3)
     before = saddle._newton._cached._cache_size()
     for size in (2, 5, 8):
-        training_sets.truncated(whole, size).at(temperature=0.3 + size).solve()
+        there = training_sets.truncated(whole, size)
+        there.at(width=[12, 9 + size], temperature=0.3 + size).solve()
     assert saddle._newton._cached._cache_size() - before == 1
 
 
@@ -142,6 +144,22 @@ def test_a_curve_in_chunks_is_the_same_to_the_last_bit(curve, tmp_path):
     )
     with pytest.raises(storage.StorageError):
         other.run(tmp_path / "curves.h5")
+
+
+@pytest.mark.slow
+def test_the_error_peaks_where_the_kernel_stops_being_invertible():
+    """At P = |Pi| N_0 = 8 examples, as T goes to 0; not at a high temperature."""
+    curve = lambda T: bpkr.learning_curve(
+        jax.random.key(0),
+        posed(200, temperature=T),
+        *task(200, seed=1),
+        examples=[3, 8, 25],
+        training_sets=8,
+    ).error.transpose("estimate", "examples")
+    for below, peak, above in curve(1e-4).values:
+        assert peak > 3 * max(below, above)
+    for below, peak, above in curve(3.0).values:
+        assert below > peak > above
 
 
 def test_training_sets_are_disjoint_where_there_are_enough_examples():

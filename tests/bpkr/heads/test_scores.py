@@ -136,6 +136,18 @@ def test_the_error_of_examples_left_out_is_that_of_problems_without_them(
 
 
 @pytest.mark.slow
+def test_several_outputs_are_scored_at_once():
+    """The second head tells both labels."""
+    problem = drawn_problem(3, examples=400)
+    problem = two_outputs(problem, jnp.sign(problem.xi[:, 1, 2]))
+    scores = bpkr.score(problem, jax.random.key(0), resamples=3)
+    assert scores.score.argmax() == 2
+    assert (scores.stderr > 0).all() and scores.resampled.shape == (3, 3)
+    assert 0 < scores.error_left_out < scores.label_variance
+    assert scores.to_dataset().U_1.shape == (6, 6)
+
+
+@pytest.mark.slow
 def test_one_example_has_no_error_and_labels_that_are_all_the_same_are_said(problem):
     with pytest.warns(UserWarning, match="all labels are the same"):
         alone = bpkr.score(problem.subset(jnp.array([3])), jax.random.key(0))
@@ -157,6 +169,23 @@ def test_saddle_points_of_large_problems_are_all_sought_alike(problem, monkeypat
     monkeypatch.setattr(large, lambda problem: True)
     bpkr.score(problem, jax.random.key(0), resamples=2)
     assert tolerances == [1e-2] * (1 + 2)
+
+
+@pytest.mark.slow
+def test_scores_without_newton_steps_are_those_with_them():
+    """A gradient of 0.01 moves an unknown by 0.005, and a score by twice that."""
+    key, noise = jax.random.split(jax.random.key(3))
+    xi = rng.normal(key, (60, 8, 4)).at[:, :, 0].multiply(0.3)
+    Y = jnp.sign(xi[:, 0, 3] + 0.5 * rng.normal(noise, (60,)))
+    options = {"heads": (2, 2), "width": 8, "temperature": 0.1}
+    limited = bpkr.Problem(xi, Y, memory_limit=100_000, **options)
+    assert saddle.without_hessian(limited)
+    coarse, close = (
+        bpkr.score(posed, jax.random.key(0), resamples=0)
+        for posed in (limited, bpkr.Problem(xi, Y, **options))
+    )
+    assert 1e-9 < coarse.solution.gradient_norm <= 1e-2
+    np.testing.assert_allclose(coarse.score, close.score, atol=1e-2)
 
 
 def interpolated(seed):

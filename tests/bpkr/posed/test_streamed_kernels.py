@@ -204,6 +204,25 @@ def test_no_step_changes_an_unknown_by_more_than_one():
     assert np.abs(points[1] - points[0]).max() == pytest.approx(1.0)
 
 
+def test_only_trials_that_are_taken_have_their_derivatives_computed():
+    """Of a parabola whose model is ten times too flat, every first trial is refused."""
+    tried, taken = [], []
+
+    def evaluated(x):
+        value, state = of_values(lambda x: (x**2).sum() / 2)(x)
+        tried.append(value)
+        return value, lambda: taken.append(value) or state()
+
+    streamed_kernels.descend(
+        evaluated,
+        lambda state, v: 10 * v,
+        jnp.array([0.1, 0.1]),
+        tolerance=1e-9,
+        max_iterations=50,
+    )
+    assert len(tried) > len(taken) and taken == sorted(taken, reverse=True)
+
+
 def test_a_descent_says_how_it_ended():
     """A convex function, one that ends at -infinity of x, and one without a value."""
 

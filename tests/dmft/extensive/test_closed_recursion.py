@@ -118,6 +118,20 @@ def test_beta_may_change_in_time(segments, independent):
     assert np.all(np.isfinite(value.S)) and np.all(value.m_o_se[4] != 0)
 
 
+@pytest.mark.slow
+def test_parameters_are_batched_by_vmap(independent, segments):
+    problem, result = independent
+    start = np.asarray(segments.output)[0]
+    given = {name: getattr(problem, name) for name in ("beta", "gamma", "epsilon")}
+    of = lambda alpha: extensive.closed(
+        extensive.loaded_network(segments, problem.ensemble, alpha=alpha, **given),
+        start,
+        steps=5,
+    )
+    batch = eqx.filter_jit(jax.vmap(of))(np.array([0.1, 0.3]))
+    assert np.allclose(batch.value.C[1], result.value.C, atol=1e-14)
+
+
 def test_errors_are_those_of_quadrature(independent):
     _, result = independent
     assert 1e-9 < float(result.error.C.max()) < 5e-5

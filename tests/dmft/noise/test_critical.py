@@ -201,6 +201,13 @@ def test_diffusion_is_half_the_variance_that_is_given(kind):
     assert law_of(kind).diffusion == pytest.approx(NOISE[1].item() / 2, rel=1e-9)
 
 
+def test_few_spins_and_distances_are_refused_with_the_limit():
+    with pytest.raises(ValueError, match="multiplier changes by 0.2 .at most"):
+        law_of("pitchfork").density(0.1, 0.2, 10**9)
+    with pytest.raises(ValueError, match="holds from"):
+        law_of("fold").escape_rate(0.0, 100)
+
+
 def test_rates_of_escape_are_those_of_the_diffusion():
     """1 / mean time from -inf to inf, the limit of Kramers, and a way without noise."""
     law, n = law_of("fold"), 10**9
@@ -373,6 +380,8 @@ def test_what_has_no_law_is_refused():
         problem = Problem(step, jnp.zeros(1), given | {"mu": 0.0}, "mu")
         special = first_special(problem, np.zeros(1), -0.05, 0.05)
         dmft.critical_fluctuations(problem, special)
+    with pytest.raises(ValueError, match="noise must be a covariance matrix"):
+        dmft.critical_fluctuations(problem, special, np.eye(2))
     law = law_of("fold")
     with pytest.raises(ValueError, match="take escape_rate"):
         law.density(0.0, 0.0, 10**9)

@@ -160,11 +160,11 @@ def test_the_published_network_has_the_rates_of_another_program():
     assert (abs(z) < 3.5).all(), z
 
 
-def in_turn(period):
-    """A network of one token of context with so many patterns one after another."""
+def in_turn(period, context=1):
+    """A network that recalls so many patterns one after another."""
     signs, turn = scipy.linalg.hadamard(4).astype(float), np.arange(4)
     turn[:period] = np.roll(turn[:period], -1)
-    return dmft.network(dmft.site_classes([signs[turn], *3 * [signs]]), context=1)
+    return dmft.network(dmft.site_classes([signs[turn], *3 * [signs]]), context=context)
 
 
 def rate_in_turn(beta):
@@ -173,13 +173,16 @@ def rate_in_turn(beta):
     return beta * m**2
 
 
-@pytest.mark.parametrize("period", [1, 2, 3, 4])
-def test_patterns_in_turn_have_an_exact_rate(period):
-    """One pattern and two in turn have no arrow."""
-    net, params = in_turn(period), dmft.parameters(1.5, 1.0, 0.0)
+@pytest.mark.parametrize(
+    ("period", "context"), [(1, 1), (2, 1), (3, 1), (4, 1), (1, 3)]
+)
+def test_patterns_in_turn_have_an_exact_rate(period, context):
+    """One pattern, whatever the window, and two in turn have no arrow."""
+    net, betas = in_turn(period, context), np.array([1.3, 1.5])
+    params = dmft.parameters(betas, 1.0, 0.0)
     start = dmft.from_row(net, params, 0)
     rate = dmft.entropy_production(net, params, start, steps=48, transient=400)
-    exact = rate_in_turn(1.5) if period > 2 else 0.0
+    exact = [rate_in_turn(beta) if period > 2 else 0.0 for beta in betas]
     np.testing.assert_allclose(rate.mean, exact, atol=1e-13)
 
 
@@ -192,6 +195,32 @@ def test_blocks_of_a_scan_have_the_rate_of_patterns_in_turn():
     exact = [*map(rate_in_turn, betas)]
     np.testing.assert_allclose(blocks, np.tile(exact, (len(blocks), 1)), atol=1e-13)
     np.testing.assert_allclose(weighted, exact, atol=1e-13)
+
+
+def test_jit_and_vmap_give_the_rates_of_patterns_in_turn():
+    net, betas = in_turn(3), np.array([1.3, 1.5])
+
+    def rate(beta):
+        params = dmft.parameters(beta, 1.0, 0.0)
+        start = dmft.from_row(net, params, 0)
+        return dmft.entropy_production(net, params, start, steps=48, transient=400).mean
+
+    found = jax.jit(jax.vmap(rate))(betas)
+    np.testing.assert_allclose(found, [*map(rate_in_turn, betas)], atol=1e-13)
+
+
+@pytest.mark.slow
+def test_scans_of_copied_spins_have_their_rate():
+    """Blocks of three tokens each, of an orbit that has not come to rest."""
+    net, params, state = published(np.array([1.4, 1.5]), redrawn=0.5)
+    values = {name: getattr(params, name) for name in ("beta", "gamma", "epsilon")}
+    values["redrawn"] = params.redrawn
+    produced = lambda state: dmft.sequential(net).produced(state, values, 3)
+    blocks, _ = jax.jit(produced)(state)
+    tokens = irreversibility.rates(net, params, state, 3 * len(blocks))
+    expected = np.asarray(tokens).reshape(len(blocks), 3, 2).mean(1)
+    np.testing.assert_allclose(blocks, expected, rtol=1e-6)
+    assert (expected > 1e-3).all()
 
 
 @pytest.mark.slow

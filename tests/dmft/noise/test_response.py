@@ -381,6 +381,20 @@ def test_an_orbit_that_still_turns_about_a_cycle_has_the_period_of_the_cycle():
     assert -np.log(result.multiplier) / 4 < 1e-4
 
 
+@pytest.mark.slow
+def test_without_a_clock_the_spectrum_adds_up_to_the_stationary_variance():
+    """The window moves on by one slot, its coordinates by age do not."""
+    params = dmft.parameters(0.9, 2.0, 0.0)
+    start = dmft.from_row(NET, params, 0)
+    grid = 2 * np.pi * np.arange(256) / 256
+    result = dmft.response(NET, params, start, frequencies=grid, longest=300)
+    assert result.period == 1
+    state = settled(NET, params, start)
+    std = dmft.linear_noise(NET, FILE.patterns, params, state, steps=256).std
+    variance = np.stack([getattr(std, name)[-1] ** 2 for name in dmft.OBSERVABLES])
+    np.testing.assert_allclose(result.spectrum.mean(0), variance, rtol=1e-10)
+
+
 def test_an_orbit_that_is_nearly_settled_is_closed():
     params, start = published(1.2)
     given = dict(frequencies=GRID, longest=300)

@@ -160,3 +160,13 @@ def test_only_the_two_directions_of_one_sweep_are_compared():
     ):
         with pytest.raises(ValueError, match=message):
             compare_sweeps(one, other)
+
+    def own(way, system):
+        scan = swept(way, samples, 4).assign_attrs(system=system)
+        del scan.attrs["network"]
+        return scan
+
+    up, down = own("up", "maps.py:wells"), own("down", "maps.py:wells")
+    assert compare_sweeps(up, down).attrs["system"] == "maps.py:wells"
+    with pytest.raises(ValueError, match="different networks or systems"):
+        compare_sweeps(up, own("down", "maps.py:other"))

@@ -91,18 +91,48 @@ def test_spins_have_the_law_and_its_exponents(sign):
     assert scaled == pytest.approx(np.full(3, line), rel=0.15)
 
 
-def test_few_spins_have_the_exact_law_that_is_not_the_theory():
-    """Peretto's law of Little's model at 10^3 spins, where the theory is 5 % off."""
-    n = 1000
-    how = {"distances": [0.0], "runs": 64, "samples": 1200, "duration": 60.0}
-    found = spins(little(), n_spins=[n], **how).compute()
+def exact_mean_square(beta, n):
+    """Of P(x) ~ binomial(N, k) cosh(beta x)^N (Peretto), x = 2 k / N - 1."""
     k = np.arange(n + 1)
     x = 2 * k / n - 1
-    log = -gammaln(k + 1) - gammaln(n - k + 1) + n * np.log(np.cosh(x))
+    log = -gammaln(k + 1) - gammaln(n - k + 1) + n * np.log(np.cosh(beta * x))
     weight = np.exp(log - log.max())
-    exact = (weight * x**2).sum() / weight.sum()
-    z = (found.mean_square.item() - exact) / found.mean_square_stderr.item()
-    assert abs(z) < threshold(1)
+    return (weight * x**2).sum() / weight.sum()
+
+
+def test_few_spins_have_the_exact_law_that_is_not_the_theory():
+    """Peretto's law of Little's model at 10^3 spins, where the theory is 5 % off."""
+    how = {"distances": [0.0], "runs": 64, "samples": 1200, "duration": 60.0}
+    found = spins(little(), n_spins=[1000], **how).compute()
+    off = found.mean_square.item() - exact_mean_square(1.0, 1000)
+    assert abs(off) < threshold(1) * found.mean_square_stderr.item()
+
+
+@pytest.mark.parametrize("control", [-1.0, 0.0, 1.0])
+def test_the_exact_law_of_littles_model_tends_to_the_theory(control):
+    """Corrections are of order N^-1/2, which two sizes remove up to 1/N."""
+    law = little()[2]
+    assert law.kind == "period_doubling"
+    assert (law.coefficient, law.diffusion) == pytest.approx((1 / 3, 1 / 2), rel=1e-9)
+    ratios = []
+    for n in (10**4, 4 * 10**4):
+        beta = 1 + control * law.rounding(n)
+        ratios.append(float(law.mean_square(beta, n)) / exact_mean_square(beta, n))
+    assert abs(ratios[1] - 1) < 0.02
+    assert abs(2 * ratios[1] - ratios[0] - 1) < 1e-3
+
+
+def test_the_law_of_a_network_is_stored_and_refuses_few_spins():
+    law = little()[2]
+    assert "period_doubling" in repr(law) and "diffusion" in law._repr_html_()
+    stored, least = law.to_dataset(), law.least_spins
+    assert stored.overlap_re.dims == ("token", "pattern")
+    assert float(stored.least_spins) == least
+    assert law.overlap == pytest.approx(1, rel=1e-9)
+    assert law.holds(law.value, np.array([0.9, 1]) * least).tolist() == [False, True]
+    with pytest.raises(ValueError, match=f"from {least:.3g} spins on"):
+        law.mean_square(law.value, 0.9 * least)
+    law.mean_square(law.value, least)
 
 
 def test_twice_the_diffusion_is_seen():

@@ -118,7 +118,7 @@ def test_other_simulations_are_refused_the_same_file(written):
 
 @pytest.mark.slow
 def test_entropy_production_is_an_average_of_every_run_of_a_file(tmp_path, monkeypatch):
-    """The same as of one simulation, in one round of blocks or two."""
+    """As all numbers are, those of one simulation, in one round of blocks or two."""
     monkeypatch.setattr(run_blocks, "SMALLEST", 24)  # runs of a block
     run = STUDY["run"] | {"runs": 40, "transient": 1}
     dataset = studies.run(studies.parse(STUDY | {"run": run}))
@@ -143,6 +143,12 @@ def test_entropy_production_is_an_average_of_every_run_of_a_file(tmp_path, monke
             dataset.entropy_production_stationary_mean[i, j],
             alone.averages.entropy_production[0],
         )
+        for found, expected in (
+            (dataset.A_mean, alone.mean.A[..., 0]),
+            (dataset.m_q_spread, alone.spread.m_q[..., 0]),
+            (dataset.m_k, alone.sample.m_k[None, ..., 0, 0]),
+        ):
+            np.testing.assert_allclose(found[i, j], expected, rtol=0, atol=1e-13)
     short = {"run": run | {"steps": 5}}
     with pytest.raises(ValueError, match="steps must exceed transient"):
         studies.run(studies.parse(STUDY | short))

@@ -125,6 +125,29 @@ def test_principal_axes_need_the_memory_of_the_inputs():
     assert compiled.memory_analysis().temp_size_in_bytes < 3 * flat.size * 8
 
 
+def test_few_inputs_leave_dimensions_to_the_prior(data):
+    """One example: V_0 acts on the four dimensions of its four paths only."""
+    xi, Y, xi_test = data
+    posterior = posterior_of(xi[:1], Y[:1], 3)
+    assert posterior.free_directions == 11
+    assert posterior.dimension == 3 * 4 + 2 * 2 * 3 * 3 + 3
+
+    @jax.jit
+    def of_both(key):
+        z = posterior.draw_prior(key)
+        weights = posterior.weights(z, key)
+        inputs = posterior.rotated_inputs(xi_test)
+        found = posterior.training_outputs(z), posterior.predict(z, inputs, key)
+        given = xi[:1], xi_test
+        return z, found, [bpkr.forward_paths(weights, xi) for xi in given]
+
+    z, found, expected = of_both(jax.random.key(5))
+    for f, of_layers in zip(found, expected, strict=True):
+        np.testing.assert_allclose(f, of_layers, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="give a key"):
+        posterior.weights(z)
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_weights_of_the_prior_have_its_moments(data):

@@ -7,7 +7,7 @@ from statmech_attn import studies
 from statmech_attn.bpkr.grids import saddle_points
 from statmech_attn.bpkr.theory import predictor, saddle
 from statmech_attn.scan.chunks import chunk_computation
-from statmech_attn.scan.chunks.work import Chunk, RAISED
+from statmech_attn.scan.chunks.work import Chunk, RAISED, Stopped
 from statmech_attn.scan.engines.local import in_memory
 
 
@@ -126,6 +126,27 @@ def test_samples_of_a_point_do_not_depend_on_the_others():
     assert set(alone) <= set(found)
     for name, values in alone.items():
         np.testing.assert_array_equal(values[0], found[name].values[0, 1])
+
+
+@pytest.mark.slow
+def test_chains_go_on_from_the_block_at_which_they_were_stopped(tmp_path):
+    work = studies.work(studies.parse(WEIGHTS))
+    straight, ticks = rows(work, 1, 2), []
+
+    def stop_at_the_third(points):
+        ticks.append(points)
+        if len(ticks) == 3:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        rows(work, 1, 2, stop_at_the_third, tmp_path)
+    # Two pieces of warm-up and one of draws are stored, out of four.
+    assert [path.name for path in tmp_path.rglob("draws-*")] == ["draws-00003.h5"]
+    ticks = []
+    resumed = rows(work, 1, 2, ticks.append, tmp_path)
+    assert ticks == pytest.approx([0.75, 0.25])
+    for name, values in resumed.items():
+        np.testing.assert_array_equal(values, straight[name])
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,18 @@ def test_accuracies_of_the_exact_law_are_those_of_each_set_alone(ran):
 
 
 @pytest.mark.slow
+def test_accuracies_of_sampled_weights_are_those_of_each_set_alone(study):
+    sampling = 'method = "weights"\ndraws = 20\nwarmup = 20\nchains = 2\nblock = 10'
+    every, alone = (
+        studies.run(studies.load(study("posterior", name, NETWORK, sampling))[0])
+        for name in ("every", "shifted")
+    )
+    of_sets = every.accuracy_sets.sel(test_set="shifted")
+    np.testing.assert_array_equal(of_sets, alone.accuracy)
+    np.testing.assert_array_equal(every.accuracy_sets[..., 0], every.accuracy)
+
+
+@pytest.mark.slow
 def test_what_pruning_costs_on_a_set_is_that_of_this_set_alone(ran):
     """Scores and orders as well."""
     run = "random_orders = 3"

@@ -90,6 +90,21 @@ def test_one_temperature_is_a_coordinate_and_ratios_set_the_layers_widths():
 
 
 @pytest.mark.slow
+def test_a_width_below_the_number_of_paths_has_no_correction(found):
+    """And no predictors where none are asked for, which changes nothing else."""
+    network = {"width": [3, 5], "temperature": 0.5}
+    less = studies.run(studies.parse(changed(network=network, run__predictors=False)))
+    assert less.outside_support.values.tolist() == [True, False]
+    assert np.isnan(less.accuracy_corrected.sel(width=3))
+    assert np.isfinite(less.U_1).all()
+    there, here = less.sel(width=5), found.sel(width=5, temperature=0.5)
+    for name in ("accuracy", "U_1", "U_1_corrected"):
+        np.testing.assert_allclose(there[name], here[name], atol=1e-7)
+    left_out = {"predictor_mean", "predictor_variance"}
+    assert left_out < set(found) and not left_out & set(less)
+
+
+@pytest.mark.slow
 def test_a_saddle_point_that_was_not_found_leaves_no_number(monkeypatch):
     solver = bpkr.NewtonSolver(max_iterations=1)
     monkeypatch.setattr(saddle, "NewtonSolver", lambda: solver)
@@ -106,6 +121,12 @@ def test_as_many_samples_are_stored_as_are_drawn_unless_said():
     assert stored() == stored(draws=1000) == 200
     assert stored(draws=100) == 100
     assert stored(draws=100, stored=7) == 7
+
+
+@pytest.mark.parametrize(("examples", "ranks"), [(20, 20), (60, 50)])
+def test_overlaps_of_fifty_ranks_are_kept_at_most(examples, ranks):
+    work = studies.work(studies.parse(changed(task__n_train=examples)))
+    assert (work.sizes()["example"], work.sizes()["rank"]) == (examples, ranks)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from statmech_attn import studies
 from statmech_attn.batches import compilations
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.scan.chunks.work import Chunk, Stopped
+from statmech_attn.training.results import RESULTS
 
 
 STUDY = {
@@ -84,6 +85,25 @@ def test_a_training_goes_on_from_its_last_block(work, found, tmp_path):
     assert ticks == [0.25] * 4 + [0.75]
     for name, values in resumed.items():
         np.testing.assert_array_equal(values[0], found[name].values[1, 0, 1])
+
+
+@pytest.mark.slow
+def test_a_descent_that_diverges_is_told_and_leaves_no_numbers():
+    work = studies.work(studies.parse(changed(optimiser="gd", learning_rate=10.0)))
+    arrays = rows(work, 0, 1)
+    assert RESULTS[arrays["training_result"][0]] == "diverged"
+    assert np.isnan(arrays["U_1"]).all() and np.isnan(arrays["accuracy"]).all()
+    assert not work.not_finite(arrays).any()
+
+
+@pytest.mark.slow
+def test_a_pilot_forecasts_time_and_memory(work):
+    pilot = work.pilot()
+    assert 0 < pilot.seconds < 60
+    # Two matrices of 30 x 30 in the second layer, and what the optimiser keeps of them.
+    assert 8 * 3 * 2 * 30**2 < pilot.memory < 2**24
+    arrays = rows(work, 0, 1).values()
+    assert pilot.stored == sum(8 * values.size for values in arrays)
 
 
 @pytest.mark.parametrize(

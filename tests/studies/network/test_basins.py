@@ -5,6 +5,8 @@ import pytest
 
 from statmech_attn import storage, studies
 from statmech_attn.dynamics import PHASES
+from statmech_attn.scan.engines import local
+from statmech_attn.scan.forecast import forecast
 from statmech_attn.studies.files import results, spec
 
 
@@ -65,6 +67,25 @@ def test_impossible_studies_are_one_clear_line(changes, message):
     with pytest.raises(ValueError, match=message) as caught:
         studies.run(studies.parse(small | changes))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_the_forecast_says_what_a_run_may_cost():
+    class Told(studies.Silent):
+        work = done = 0.0
+
+        def begin(self, description, points, work):
+            self.work = work
+
+        def advance(self, work):
+            self.done += work
+
+    small = {"kind": "basins", "parameters": {"beta": 1.0}, "run": {"starts": 4}}
+    study, report = studies.parse(small), Told()
+    said = forecast(studies.work(study), local.engine(1), None).assumptions()
+    assert "not included: starts that settle later" in said
+    studies.run(study, report)
+    assert report.done == pytest.approx(report.work)
 
 
 @pytest.mark.slow

@@ -66,6 +66,10 @@ def test_computed_points_are_those_of_the_whole_grid_to_the_last_bit(whole, refi
 
 def test_neighbours_that_differ_on_the_finest_grid_are_both_computed(refined):
     grid = on_grid(refined)
+    assert int(grid.computed.sum()) == refined.sizes["point"]
+    at = (refined.beta_index.values, refined.gamma_index.values)
+    np.testing.assert_array_equal(grid.lyapunov.values[at], refined.lyapunov)
+    assert grid.phase.attrs == refined.phase.attrs
     # A phase that was filled in is never wrong about a computed neighbour.
     for axis in ("beta", "gamma"):
         one, other = (grid.isel({axis: s}) for s in (slice(1, None), slice(-1)))

@@ -185,6 +185,12 @@ def test_impossible_tasks_are_refused_in_one_line(trained, task, message):
 def test_a_file_of_another_kind_is_no_training(tmp_path):
     study = studies.parse({"kind": "trajectory", "parameters": {"beta": 1.4}})
     path = tmp_path / "other.h5"
-    storage.write(path, studies.run(study), study='kind = "trajectory"\n')
+    found, named = studies.run(study), '{"name": "hidden-markov"}'
+    storage.write(path, found, study='kind = "trajectory"\n')
     with pytest.raises(ValueError, match="need the training of one-shot networks"):
         tasks.learning(studies.parse(tree(path)).task)
+    path = tmp_path / "another.h5"
+    found.attrs |= {"kind": "training", "task": named}
+    storage.write(path, found, study='kind = "training"\n')
+    with pytest.raises(ValueError, match="'training' of task 'hidden-markov'"):
+        studies.load_trained(path)

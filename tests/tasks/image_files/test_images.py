@@ -143,6 +143,19 @@ def test_what_is_wrong_inside_a_zip_is_named(made, tmp_path, change, said):
     assert str(folder) in str(error.value) and "\n" not in str(error.value)
 
 
+def test_damaged_lzma_is_named(tmp_path):
+    (tmp_path / "omniglot").mkdir()
+    path = tmp_path / "omniglot" / SMALL1
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        noise = np.random.default_rng(0).bytes(1600)
+        archive.writestr("b/Greek/character01/0001_01.png", noise)
+    content = bytearray(path.read_bytes())
+    content[75:95] = bytes(20)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="0001_01.png: .*; fetch the zip anew"):
+        images.omniglot(tmp_path, size=8)
+
+
 GREY = np.full((21, 21), 40_000, np.uint16)
 GREY[5:9] = 2000
 
@@ -185,6 +198,7 @@ def test_strokes_on_nothing_are_strokes_on_white(mode):
         ("Korean/character01/0001_02", 255 - DRAWN, "more ink than paper"),
         ("Korean/character01/0001_02", DRAWN // 255, "more ink than paper"),
         (f"Ko\n{'y' * 50_000}/character01/0001_02", np.zeros((2, 3)), "3 x 2 pixels"),
+        ("Korean/character01/0001_02", np.zeros((20, 20)), "20 pixels a side, the oth"),
         (f"Korean/character01/1_{'2' * 5000}", np.zeros((3, 3)), "character01 has 3"),
     ],
 )
@@ -358,6 +372,14 @@ def test_plain_and_gzipped_idx_files_are_the_same(made_images, tmp_path):
     (tmp_path / "a").write_bytes(made_images.idx(array))
     assert (idx.read(tmp_path / "a.gz", 3) == array).all()
     assert (idx.read(tmp_path / "a", 3) == array).all()
+
+
+def test_images_of_no_pixels_are_refused(made_images, tmp_path):
+    made_images.write_digits(tmp_path, counts=(4, 4))
+    place = tmp_path / "mnist" / "t10k-images-idx3-ubyte.gz"
+    made_images.write_idx(place, np.zeros((8, 0, 0), np.uint8))
+    with pytest.raises(ValueError, match="must be square; got \\(0, 0\\) pixels"):
+        images.elsewhere(tmp_path, "mnist")
 
 
 @pytest.mark.parametrize(

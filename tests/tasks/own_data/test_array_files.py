@@ -320,6 +320,12 @@ def test_a_damaged_archive_is_one_line(file, tmp_path):
     assert "mine.npz: cannot be read" in one_line(path)
     path.write_bytes(file.read_bytes()[:-400])
     assert "mine.npz: cannot be read" in one_line(path)
+    packed(path, **{"Y.npy": np.random.default_rng(0).normal(size=500)})
+    content = bytearray(path.read_bytes())
+    content[60:90] = bytes(30)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="cannot be read: Corrupt input data"):
+        array_files.opened(path).numbers("Y")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", b"of another program")
     assert "(archive/data.pkl: no array at the top of the file" in one_line(path)

@@ -39,6 +39,25 @@ def test_capacity_of_a_sequence():
     assert (dataset.capacity_error < 1e-8).all()
 
 
+def test_moving_recall_and_states_at_rest_are_asked_for_their_own_capacity(monkeypatch):
+    class Asked(Exception):
+        pass
+
+    def moving(problem, **choices):
+        raise Asked("moving", choices["within"])
+
+    def static(problem, start, *, at_rest, **choices):
+        raise Asked("at rest" if at_rest else "static", choices["within"])
+
+    monkeypatch.setattr(capacities, "moving_capacity", moving)
+    monkeypatch.setattr(capacities, "capacity", static)
+    at_rest = {"ensemble": extensive.identical(), "at_rest": True}
+    for options, name in (({"moving": True}, "moving"), (at_rest, "at rest")):
+        with pytest.raises(Asked) as caught:
+            rows(capacity(begin=0.1, **options))
+        assert caught.value.args == (name, (0.025, 2.0))
+
+
 def test_the_context_is_that_of_the_network_when_omitted():
     assert capacity(contexts=None).axes["context"] == [2]
 
