@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr.posed import most_paths
+from statmech_attn.bpkr.posed.kernel_forms import most_paths
 
 
 TOKENS = 32

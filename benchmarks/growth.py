@@ -32,7 +32,7 @@ from statmech_attn.batches import (
     run_all,
     workers,
 )
-from statmech_attn.bpkr.posed import inverse_cholesky
+from statmech_attn.bpkr.posed.linear_algebra import inverse_cholesky
 from statmech_attn.dynamics.diagrams.stages.lanes import Points
 from statmech_attn.dynamics.exponents import frames, lyapunov
 from statmech_attn.montecarlo import simulate

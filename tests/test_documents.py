@@ -78,17 +78,9 @@ def test_whole_studies_of_the_documents_are_valid(page):
             assert studies.parse(tree).kind == tree["kind"]
 
 
-def faces() -> Iterator[Path]:
-    """Those that users see; what a room offers to other packages is not checked."""
-    for face in (ROOT / "statmech_attn").rglob("__init__.py"):
-        is_room = face.parents[2] == ROOT / "statmech_attn"
-        if not (is_room and "checks=False" in face.read_text("utf-8")):
-            yield face
-
-
 def public_statements() -> Iterator[tuple[str, ast.stmt]]:
     """Functions and classes on the faces of packages, by the module they are in."""
-    for face in faces():
+    for face in (ROOT / "statmech_attn").rglob("__init__.py"):
         imports = [x for x in ast.walk(tree(face)) if isinstance(x, ast.ImportFrom)]
         for node in imports:
             module = ROOT.joinpath(*(node.module or "").split(".")).with_suffix(".py")
@@ -107,7 +99,7 @@ def public_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
 
 def module_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
     """Described functions of modules that are themselves on the face of a package."""
-    for face in faces():
+    for face in (ROOT / "statmech_attn").rglob("__init__.py"):
         for node in ast.walk(tree(face)):
             if not isinstance(node, ast.ImportFrom):
                 continue

@@ -32,8 +32,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from statmech_attn.bpkr.grids import estimates
-from statmech_attn.bpkr.posed import quantities
+from statmech_attn.bpkr import estimates, quantities
 from statmech_attn.comparison import agreement
 from statmech_attn.comparison.agreement import TELLS
 from statmech_attn.labels import Variable, Variables

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from annotated_types import Ge
 
-from statmech_attn.bpkr.grids import estimates
+from statmech_attn.bpkr import estimates
 from statmech_attn.dmft import extensive
 from statmech_attn.options import Count, Options, Positive
 

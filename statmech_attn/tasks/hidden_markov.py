@@ -22,8 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from statmech_attn.batches import require_double, require_memory, rng
-from statmech_attn.bpkr import heads_from_products
-from statmech_attn.bpkr.attention import Heads
+from statmech_attn.bpkr import Heads, heads_from_products
 from statmech_attn.options import Even
 from statmech_attn.tasks.options import Task
 

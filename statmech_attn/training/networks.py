@@ -10,9 +10,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import LearningTask
-from statmech_attn.bpkr.grids import TaskPoints
-from statmech_attn.bpkr.posed import quantities
+from statmech_attn.bpkr import LearningTask, quantities, TaskPoints
 from statmech_attn.labels import cf_words, Variable, Variables
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.scan import Arrays, lacking, Pilot, Tick

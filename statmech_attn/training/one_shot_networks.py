@@ -20,7 +20,7 @@ from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
 from statmech_attn.batches import once, rng
-from statmech_attn.bpkr.posed import quantities
+from statmech_attn.bpkr import quantities
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, FAILURE, lacking, Pilot, Points, Tick
 from statmech_attn.statistics import share_error

@@ -33,7 +33,7 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
-from statmech_attn.bpkr.attention import Heads
+from statmech_attn.bpkr import Heads
 from statmech_attn.options import Count, Positive
 
 

@@ -12,9 +12,7 @@ from jaxtyping import Array, Key
 from scipy import stats
 
 from statmech_attn import bpkr, extras
-from statmech_attn.bpkr import LearningTask
-from statmech_attn.bpkr.grids import estimates, points, TaskPoints
-from statmech_attn.bpkr.posed import quantities
+from statmech_attn.bpkr import estimates, LearningTask, points, quantities, TaskPoints
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.options import Sampling
 from statmech_attn.montecarlo.posterior_samples import weight_space

@@ -37,8 +37,6 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import prior, Problem, Weights
-from statmech_attn.bpkr.attention import effective_weights
-from statmech_attn.bpkr.posed import check_test, cross_kernel, inverse_cholesky
 
 
 ACTIVATIONS = {"relu": jax.nn.relu, "erf": jax.scipy.special.erf}
@@ -107,7 +105,7 @@ class WeightPosterior(eqx.Module):
 
     def rotated_inputs(self, xi_test) -> Float[Array, "Q N_0 Pi"]:
         """New attentioned inputs, made ready for `predict` once."""
-        xi_test = check_test(xi_test, self.basis.shape[0], self.inputs.shape[2])
+        xi_test = bpkr.check_test(xi_test, self.basis.shape[0], self.inputs.shape[2])
         return along(xi_test * self.scale, self.basis)
 
     def predict(
@@ -137,8 +135,8 @@ class WeightPosterior(eqx.Module):
         if self.activation is not None:  # then f is not linear in V_0
             return z
         w, V_0 = self._effective(z)
-        K = cross_kernel(self.inputs, self.inputs, w @ w.T)
-        half = inverse_cholesky(K + self.temperature * jnp.eye(K.shape[0]))
+        K = bpkr.cross_kernel(self.inputs, self.inputs, w @ w.T)
+        half = bpkr.inverse_cholesky(K + self.temperature * jnp.eye(K.shape[0]))
         noise = jax.random.normal(noise_key, self.Y.shape)
         lacking = self.Y - self.training_outputs(z)
         lacking = lacking - math.sqrt(self.temperature) * noise
@@ -158,7 +156,7 @@ class WeightPosterior(eqx.Module):
             None if b is None else b / s for b, s in zip(self.skip, sigma[1:-1])
         )
         scale = math.sqrt(math.prod(self.variances[1:]) / self.shapes[0][0])
-        return scale * effective_weights(weights._replace(skip=skip)), weights.V_0
+        return scale * bpkr.effective_weights(weights._replace(skip=skip)), weights.V_0
 
     def _scaled(self, weights: Weights) -> Weights:
         """Values and readout with their standard deviations."""

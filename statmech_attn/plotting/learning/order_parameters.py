@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from statmech_attn.bpkr.grids import estimates
+from statmech_attn.bpkr import estimates
 from statmech_attn.comparison import sampled_by
 from statmech_attn.options import Count
 from statmech_attn.plotting.frame import image_words, notes, sheets, style

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr.grids import estimates
+from statmech_attn.bpkr import estimates
 from statmech_attn.plotting.frame import image_words, notes, sheets, style
 from statmech_attn.plotting.frame.registry import picture
 from statmech_attn.plotting.frame.sheets import PanelAxes

@@ -2,8 +2,7 @@
 
 import json
 
-from statmech_attn.bpkr import LearningTask
-from statmech_attn.bpkr.grids import VALIDATION
+from statmech_attn.bpkr import LearningTask, VALIDATION
 from statmech_attn.studies.learning.tables import ArraysTask
 from statmech_attn.tasks import arrays
 

@@ -3,7 +3,7 @@
 import jax
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr.grids import estimates, learning_curves
+from statmech_attn.bpkr import estimates, learning_curves
 from statmech_attn.montecarlo import posteriors
 from statmech_attn.reporting import Silent
 from statmech_attn.studies.files import spec

@@ -9,8 +9,7 @@ both choices are (`bpkr.model_selection`).
 import jax
 import numpy as np
 
-from statmech_attn.bpkr import LearningTask, model_selection
-from statmech_attn.bpkr.grids import Attended, VALIDATION
+from statmech_attn.bpkr import Attended, LearningTask, model_selection, VALIDATION
 from statmech_attn.montecarlo import posteriors
 from statmech_attn.scan import Scan
 from statmech_attn.studies.learning import tasks

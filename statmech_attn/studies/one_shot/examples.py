@@ -17,8 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr.attention import Heads
-from statmech_attn.bpkr.grids import Attended
+from statmech_attn.bpkr import Attended, Heads
 from statmech_attn.studies.one_shot.trained import (
     load_trained,
     LOST,

@@ -4,7 +4,7 @@ import json
 
 import jax
 
-from statmech_attn.bpkr.grids import pruned_networks
+from statmech_attn.bpkr import pruned_networks
 from statmech_attn.scan import Scan
 from statmech_attn.studies.learning.work import pruning_options
 from statmech_attn.studies.one_shot import examples

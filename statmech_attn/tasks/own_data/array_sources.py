@@ -17,8 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import prior
-from statmech_attn.bpkr.attention import Attention, head_names
+from statmech_attn.bpkr import Attention, head_names, prior
 from statmech_attn.tasks.own_data.array_files import ArrayFile
 
 

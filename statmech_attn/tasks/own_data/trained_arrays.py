@@ -19,8 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import prior
-from statmech_attn.bpkr.posed import MEMORY_LIMIT, most_paths
+from statmech_attn.bpkr import MEMORY_LIMIT, most_paths, prior
 from statmech_attn.tasks.own_data import array_files
 from statmech_attn.tasks.own_data.array_files import ArrayFile
 from statmech_attn.tasks.own_data.array_labels import labels

@@ -12,7 +12,7 @@ from rich.console import Console
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
 from statmech_attn.bpkr.heads.scores import by_head
-from statmech_attn.bpkr.posed import most_paths
+from statmech_attn.bpkr.posed.kernel_forms import most_paths
 from statmech_attn.bpkr.theory import saddle
 from statmech_attn.cli import print_summary
 
